@@ -1,6 +1,5 @@
-//! Which events of a topic a subscription receives: by type, by subject, and by Event Grid's advanced
-//! filters.
-//! <https://learn.microsoft.com/azure/event-grid/event-filtering>
+//! Filters that decide which events of a topic a subscription receives: by type, by subject, and by Event
+//! Grid's advanced filters.
 
 mod key;
 mod names;

@@ -1,6 +1,5 @@
-//! Back pressure: which resources are watched, what each level of them does to producers, and how
-//! one poll follows from the one before. Pure: readings and times are arguments; it samples nothing and
-//! refuses nobody itself.
+//! Back pressure: the watched resources, the effect of each level on producers, and how one poll follows from
+//! the one before. Pure: readings and times are arguments; it samples and refuses nothing itself.
 //!
 //! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer side's,
 //! [`Relief`] what is done for the process itself.

@@ -1,4 +1,4 @@
-//! From what users write to what the rules use, or the member that is at fault.
+//! Compiling what users write into what the rules use, or naming the member at fault.
 
 mod delivery_headers;
 mod endpoint;

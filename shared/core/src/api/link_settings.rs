@@ -10,35 +10,36 @@ use crate::circuit::{HealthSettings, HealthSettingsError};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct LinkSettings {
-    /// So many failures in a row, in one worker, begin a Glitch. 10.
+    /// The number of failures in a row, in one worker, that begin a Glitch. 10.
     pub failures_in_a_row: Option<u32>,
-    /// So many requests in one invocation that all failed do as well. 3.
+    /// The number of requests of one invocation that begin a Glitch if all of them failed. 3.
     pub failures_of_invocation: Option<u32>,
-    /// How long a Glitch is (Exchange's `GlitchRetrySeconds`). PT1M.
+    /// The length of a Glitch (Exchange's `GlitchRetrySeconds`). PT1M.
     pub glitch_hold: Option<IsoDuration>,
-    /// How many of them there are before Retry. 3.
+    /// The number of Glitches before Retry. 3.
     pub glitches: Option<u32>,
-    /// How long the first holds in Retry are. PT10M.
+    /// The length of the first holds in Retry. PT10M.
     pub first_hold: Option<IsoDuration>,
-    /// How many of them there are. 3.
+    /// The number of first holds. 3.
     pub first_holds: Option<u32>,
-    /// How long each is after those. PT15M.
+    /// The length of each later hold. PT15M.
     pub later_hold: Option<IsoDuration>,
-    /// How long a probe may take before another may be made. PT1M30S.
+    /// The time that a probe may take before another one is made. PT1M30S.
     pub probe_lease: Option<IsoDuration>,
-    /// How long the ramp stays at 1, 2, 4 … requests at once. PT5S.
+    /// The time that the ramp stays at 1, 2, 4 … requests at once. PT5S.
     pub ramp_step: Option<IsoDuration>,
-    /// After so long a link that is down, or up again, is told of (Exchange's `StateChangeDelay`). PT5M.
+    /// The time after which a notice says that a link is down, or up again (Exchange's `StateChangeDelay`).
+    /// PT5M.
     pub state_change_delay: Option<IsoDuration>,
-    /// Whether nothing is told (Exchange's `SuppressStateChanges`). False.
+    /// Whether there are no such notices (Exchange's `SuppressStateChanges`). False.
     pub suppress_state_changes: Option<bool>,
-    /// An event that failed so often while others succeeded is delivered alone and last (Exchange's
-    /// `PerMsgFailuresBeforeMarkingAsProblem`). 2.
+    /// The number of failures, while others succeeded, after which an event is delivered alone and last
+    /// (Exchange's `PerMsgFailuresBeforeMarkingAsProblem`). 2.
     pub problem_failures: Option<u32>,
 }
 
 impl LinkSettings {
-    /// The settings that come of it, or the one that is out of its range.
+    /// The settings with these changes, or the error of the one that is out of its range.
     pub fn applied(&self) -> Result<HealthSettings, HealthSettingsError> {
         let default = HealthSettings::default();
         let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);

@@ -19,7 +19,7 @@ pub use self::later::{Fate, later};
 pub use self::link::{LINK_DOWN, LINK_UP, LinkChanged};
 pub use self::pressure::PRESSURE_CHANGED;
 
-/// What there is to tell.
+/// The news that a notice tells.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
     /// An event was dead-lettered or dropped.
@@ -44,7 +44,7 @@ impl Notice<'_> {
         }
     }
 
-    /// How many deliveries of posthaste led to it: as many as the event came through that it tells of, so
+    /// The number of posthaste's deliveries that led to it: as many as its event came through, so
     /// that endpoints that publish their notices end their loop.
     pub fn hops(&self) -> Hops {
         match self {

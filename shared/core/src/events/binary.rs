@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::media_type::MediaType;
 use super::{EventError, Expected, is_attribute_name};
 
-/// What the name of every attribute's header begins with.
+/// The beginning of the name of every attribute's header.
 const PREFIX: &str = "ce-";
 
 /// Whether the headers carry a CloudEvent's attributes.
@@ -18,8 +18,8 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with(PREFIX))
 }
 
-/// The event as JSON. Names are checked here, because they become members; values are checked by whoever
-/// reads the JSON.
+/// The event as JSON. Names are checked here, because they become members; the reader of the JSON checks the
+/// values.
 pub(super) fn render(
     headers: &HeaderMap,
     content_type: Option<&str>,

@@ -31,7 +31,7 @@ pub(super) fn takes(name: &str, value: Value<'_>) -> bool {
     Draft::default().take(name, value).is_ok()
 }
 
-/// What was met so far.
+/// The members met so far.
 #[derive(Default)]
 struct Draft {
     has_specversion: bool,

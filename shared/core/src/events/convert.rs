@@ -17,7 +17,7 @@ use super::object::quoted;
 use super::{Envelope, Event, EventError, Expected, ObjectWriter, date_time, is_attribute_name};
 use crate::model::Schema;
 
-/// What every converted event's data is.
+/// The content type of every converted event.
 const DATA_CONTENT_TYPE: &str = "application/json";
 
 /// Bytes that the members' names and the added members take.
@@ -128,7 +128,7 @@ fn attribute(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
     if value.is_null() { Ok(value.json().into()) } else { rewritten(value, controls_encoded) }
 }
 
-/// The JSON of a text as `rewrite` has it: as it was written, where that changes nothing.
+/// The JSON of a text as `rewrite` changes it. A text that stays the same keeps its JSON.
 fn rewritten(value: Value<'_>, rewrite: fn(&str) -> Cow<'_, str>) -> Result<Cow<'_, str>, Expected> {
     Ok(match rewrite(&value.string()?) {
         Cow::Borrowed(_) => value.json().into(),

@@ -11,10 +11,10 @@ use crate::model::{
     EVENT_TYPE_DEFAULT, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, SourceField, Timestamp, TopicName,
 };
 
-/// What a topic adds to custom events that do not say.
+/// The values that a topic adds to custom events which lack them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
-    /// When they were accepted.
+    /// The time at which they were accepted.
     pub at: Timestamp,
     /// Chance, new for every request: ids are made from it.
     pub seed: [u8; 16],
@@ -51,7 +51,7 @@ pub(super) fn accept(
     Ok((attributes(&envelope, Some(time)), envelope))
 }
 
-/// What the rules look at. A time that cannot be read is none.
+/// The attributes that the rules look at. A time that cannot be read counts as missing.
 pub(super) fn attributes(envelope: &Envelope, time: Option<Timestamp>) -> Attributes {
     Attributes {
         id: envelope.id.clone(),
@@ -73,7 +73,7 @@ fn time(event: &Members<'_>, field: &SourceField) -> Result<(Timestamp, Box<str>
     Ok((time, text.into()))
 }
 
-/// What a field holds, if it is a text that is not empty.
+/// The text of a field, which must not be empty.
 fn required(event: &Members<'_>, field: &SourceField, expected: Expected) -> Result<Box<str>, EventError> {
     match value(event, field)? {
         Some(text) if !text.is_empty() => Ok(text),
@@ -81,7 +81,7 @@ fn required(event: &Members<'_>, field: &SourceField, expected: Expected) -> Res
     }
 }
 
-/// What a field holds, or its default; what is not mapped at all is `unmapped`.
+/// The text of a field, or its default. Without any mapping it is `unmapped`.
 fn mapped(
     event: &Members<'_>,
     mapped: &Mapped,
@@ -98,7 +98,7 @@ fn mapped(
     }
 }
 
-/// What a field holds as text: a number or a boolean as it is written. A field that is null counts as absent.
+/// The text of a field; a number or a boolean as written. A field that is null counts as absent.
 fn value(event: &Members<'_>, field: &SourceField) -> Result<Option<Box<str>>, EventError> {
     let refused = |expected| EventError::member(field.as_str(), expected);
     let Some(value) = find(event, field)? else { return Ok(None) };
@@ -143,7 +143,7 @@ fn lookup<'a, 'n>(members: &Members<'a>, name: &'n str) -> Option<(Value<'a>, &'
     members.value(first).filter(|_| !rest.is_empty()).map(|value| (value, rest))
 }
 
-/// What of `field` stands before `.rest`.
+/// The part of `field` before `.rest`.
 fn prefix<'n>(field: &'n str, rest: &str) -> &'n str {
     field.get(..field.len() - rest.len() - 1).unwrap_or(field)
 }

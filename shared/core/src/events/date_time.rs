@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::model::Timestamp;
 
-/// How many bytes `2026-11-21T10:00:00` has.
+/// The length of `2026-11-21T10:00:00` in bytes.
 const SECONDS_END: usize = 19;
 
 /// Whether an offset may lack its colon.

@@ -9,30 +9,30 @@ use super::object::quoted_len;
 /// The version of Event Grid's envelope.
 const METADATA_VERSION: &str = "1";
 
-/// Bytes that the envelope takes besides its texts.
+/// Bytes of the envelope without its texts.
 const FRAME_BYTES: usize =
     r#"{"id":,"eventTime":,"eventType":,"dataVersion":,"metadataVersion":"1","topic":,"subject":}"#.len();
 
-/// Bytes that an event takes in its envelope besides itself.
+/// Bytes of an event's frame in its envelope.
 const DATA_BYTES: usize = r#","data":"#.len();
 
-/// What a topic's input mapping made of a custom event, once, when it was accepted: every attempt, dead
+/// The envelope that a topic's input mapping made once, when it accepted a custom event: every attempt, dead
 /// letter and notice says the same of it, also after the mapping has changed. Every text is at most
 /// [`MAPPED_VALUE_BYTES_MAX`](crate::model::MAPPED_VALUE_BYTES_MAX) long.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
-    /// Its id. Not empty.
+    /// The event's id. Not empty.
     pub id: Box<str>,
-    /// Its time, as the producer wrote it or as it was made.
+    /// The event's time, as the producer wrote it or as it was made.
     pub event_time: Box<str>,
-    /// Its type. Not empty.
+    /// The event's type. Not empty.
     pub event_type: Box<str>,
     /// The version of its data, maybe empty.
     pub data_version: Box<str>,
     /// The topic. Not empty.
     pub topic: Box<str>,
-    /// Its subject, maybe empty.
+    /// The event's subject, maybe empty.
     pub subject: Box<str>,
 }
 

@@ -1,4 +1,4 @@
-//! Why a publish request is refused: which event, which member, and what was expected there.
+//! Refusals of publish requests: the event, the member, and what was expected there.
 
 use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX,
@@ -8,7 +8,7 @@ use crate::model::{
 /// Longest part of a producer's member name that an error repeats, in characters.
 const NAME_CHARS_SHOWN: usize = 64;
 
-/// Why a publish request is refused as a whole. Nothing of it was accepted.
+/// The reason why a publish request is refused as a whole. Nothing of it was accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishInputError {
     /// The body is not what carries events (400).
@@ -17,33 +17,33 @@ pub enum PublishInputError {
     /// One event is not as its schema says (400).
     #[error("events[{index}]{}{error}", if error.member.is_some() { "." } else { ": " })]
     Event {
-        /// Which event, from 0.
+        /// The place of the event, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The fault.
         #[source]
         error: EventError,
     },
     /// The body is larger than a request may be (413).
     #[error("body of {bytes} bytes: expected at most {REQUEST_BYTES_MAX}")]
     RequestTooLarge {
-        /// Its size.
+        /// The size in bytes.
         bytes: usize,
     },
     /// One event, as it would be kept, is larger than an event may be (413).
     #[error("events[{index}] of {bytes} bytes: expected at most {EVENT_BYTES_MAX}")]
     EventTooLarge {
-        /// Which event, from 0.
+        /// The place of the event, from 0.
         index: usize,
-        /// Its size as JSON.
+        /// The size as JSON, in bytes.
         bytes: usize,
     },
     /// There are more custom events than a request may carry (413).
     #[error("body of {events} events: expected at most {CUSTOM_EVENTS_PER_REQUEST_MAX}")]
     TooManyEvents {
-        /// How many there are.
+        /// The number of events.
         events: usize,
     },
-    /// What the topic's mapping makes of the custom events is larger than a request may become (413).
+    /// The envelopes that the topic's mapping makes are larger than a request may become (413).
     #[error(
         "what the input mapping makes of the events: expected at most {CUSTOM_ENVELOPES_BYTES_MAX} bytes"
     )]
@@ -53,21 +53,21 @@ pub enum PublishInputError {
     UnsupportedMediaType {
         /// The header at fault: `content-type` or `content-encoding`.
         header: &'static str,
-        /// Its value, if there was one.
+        /// The value of the header, if there was one.
         found: Option<String>,
-        /// What the topic takes.
+        /// The values that the topic takes.
         expected: &'static str,
     },
 }
 
-/// Why a JSON text is not an event.
+/// The reason why a JSON text is not an event.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{expected}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct EventError {
     /// The member at fault; none if it is the event as a whole. A long or unprintable name is shortened and
     /// escaped.
     pub member: Option<String>,
-    /// What was expected there.
+    /// The value that was expected there.
     #[source]
     pub expected: Expected,
 }
@@ -88,7 +88,7 @@ impl EventError {
     }
 }
 
-/// What was expected where something else was found.
+/// The expectation, where something else was found.
 #[derive(Debug, thiserror::Error)]
 pub enum Expected {
     /// JSON.
@@ -171,7 +171,7 @@ pub enum Expected {
     OtherSchema {
         /// The topic's schema.
         takes: Schema,
-        /// What the event looks like.
+        /// The schema that the event looks like.
         found: Schema,
     },
     /// Nesting within the limit.

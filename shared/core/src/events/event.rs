@@ -41,7 +41,7 @@ impl Event {
         Self { json, schema: Schema::Custom, attributes, envelope: Some(envelope) }
     }
 
-    /// What lies around a custom event. Every custom event has one, and no other.
+    /// The envelope of a custom event. Every custom event has one, and no other event has.
     pub fn envelope(&self) -> Option<&Arc<Envelope>> {
         self.envelope.as_ref()
     }

@@ -108,7 +108,7 @@ fn non_empty(value: Value<'_>) -> Result<Box<str>, Expected> {
     }
 }
 
-/// How a member that a topic fills in was written: null is void, and so may be an empty string.
+/// The state of a member that a topic fills in: null is void, and so may be an empty string.
 fn slot(json: &str, value: Value<'_>, empty_is_void: bool) -> Result<Slot, Expected> {
     if value.is_null() || (empty_is_void && value.json() == "\"\"") {
         let start = value.json().as_ptr().addr() - json.as_ptr().addr();

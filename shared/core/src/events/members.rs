@@ -1,5 +1,5 @@
-//! The top-level members of an event's JSON object: names decoded, values left as the producer wrote them. And
-//! the attributes among them that the rules look at.
+//! The top-level members of an event's JSON object: names decoded, values left as the producer wrote them.
+//! And the attributes among them that the rules look at.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{EventError, Expected};
 use crate::model::Timestamp;
 
-/// How many members are compared pairwise for duplicates; more are sorted, so that 100,000 members stay
+/// The most members that are compared pairwise for duplicates; more are sorted, so that 100,000 members stay
 /// cheap.
 const PAIRWISE_MAX: usize = 24;
 

@@ -8,7 +8,7 @@ use super::text;
 pub(crate) struct ObjectWriter(BytesMut);
 
 impl ObjectWriter {
-    /// An object without members, with room for so many bytes.
+    /// An object without members, with room for this number of bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         let mut json = BytesMut::with_capacity(bytes);
         json.put_u8(b'{');
@@ -38,7 +38,7 @@ impl ObjectWriter {
     }
 }
 
-/// How long [`quoted`] makes a text.
+/// The length in bytes that [`quoted`] gives a text.
 pub(crate) fn quoted_len(text: &str) -> usize {
     let escaped = |c: char| match c {
         '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 2,

@@ -1,4 +1,4 @@
-//! From kept events to the body and headers of a request to a subscriber. Events are never rendered again;
+//! The body and headers of a request to a subscriber, made from kept events. Events are never rendered again;
 //! the body is made of slices.
 
 use bytes::Bytes;
@@ -24,7 +24,7 @@ pub const CLOUD_EVENTS_BATCH_CONTENT_TYPE: HeaderValue =
 /// A body and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputBody {
-    /// Its `content-type`.
+    /// The `content-type` of the body.
     pub content_type: HeaderValue,
     /// The body: these slices, one after the other.
     pub slices: Vec<Bytes>,

@@ -1,4 +1,4 @@
-//! From a publish request to its events: which form the request has, and where each event lies in its body.
+//! Reading the events of a publish request: the form of the request, and where each event lies in its body.
 //! All or nothing: the first fault refuses the whole request.
 
 use std::borrow::Cow;
@@ -17,14 +17,14 @@ use crate::model::{
     REQUEST_BYTES_MAX, Schema, TopicName,
 };
 
-/// What a topic of CloudEvents takes.
+/// The content types that a topic of CloudEvents takes.
 const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or \
     application/json in UTF-8, or ce- headers";
 
-/// What a topic of Event Grid events takes.
+/// The content types that a topic of Event Grid events takes.
 const EVENT_GRID_TYPES: &str = "application/json in UTF-8 with events of the schema EventGrid";
 
-/// What a topic of custom events takes.
+/// The content types that a topic of custom events takes.
 const JSON_TYPES: &str = "application/json in UTF-8";
 
 /// A member that every CloudEvent has, and no event of Event Grid's schema.
@@ -35,7 +35,7 @@ const OF_CLOUD_EVENTS: &str = "specversion";
 /// <https://learn.microsoft.com/azure/event-grid/event-schema>
 const OF_EVENT_GRID: &str = "eventType";
 
-/// What `content-encoding` may be.
+/// The accepted `content-encoding`.
 const ENCODINGS: &str = "no content encoding";
 
 /// A request to publish.
@@ -43,7 +43,7 @@ const ENCODINGS: &str = "no content encoding";
 pub struct PublishRequest<'a> {
     /// The topic, which Event Grid events are marked with.
     pub topic: &'a TopicName,
-    /// What the topic takes.
+    /// The events that the topic takes.
     pub input: Input<'a>,
     /// The request's headers.
     pub headers: &'a HeaderMap,
@@ -51,7 +51,7 @@ pub struct PublishRequest<'a> {
     pub body: &'a Bytes,
 }
 
-/// What a topic takes, with what its schema needs to be read.
+/// The events that a topic takes, with the values that are needed to read them.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
     /// CloudEvents.
@@ -60,9 +60,9 @@ pub enum Input<'a> {
     EventGrid,
     /// Custom events.
     Custom {
-        /// Where their members are.
+        /// The places of their members.
         mapping: &'a InputMapping,
-        /// What they are given where they do not say.
+        /// The values they get where they lack them.
         made: Made,
     },
 }
@@ -227,8 +227,8 @@ impl<'a> PublishRequest<'a> {
         Ok(Event { json, schema: self.input.schema(), attributes, envelope })
     }
 
-    /// Why an event that was refused has nothing right, if it is one of another schema: a producer that mixed
-    /// up its topics would not understand the first member that is missing.
+    /// The error of a refused event that is one of another schema: a producer that mixed up its topics would
+    /// not understand the first member that is missing.
     fn of_another_schema(&self, json: &str) -> Option<EventError> {
         let has = |name| JsonPointer::member(name).find(json.as_bytes()).is_some();
         let (takes, found) = match self.input {

@@ -1,4 +1,4 @@
-//! Members laid over a kept event's text, the rest of it as it was written.
+//! Members laid over a kept event's text, the rest of which stays unchanged.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -57,11 +57,11 @@ pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
 
 /// A member as it stands in the text.
 struct Written<'a> {
-    /// Its name, decoded.
+    /// The name, decoded.
     name: &'a str,
-    /// Its name as it is written, in its quotes.
+    /// The name as written, in its quotes.
     quoted: &'a str,
-    /// Its value.
+    /// The value as written.
     value: &'a str,
 }
 

@@ -10,7 +10,7 @@ use crate::model::{EVENT_BYTES_MAX, Schema, Timestamp, TopicName};
 /// The type of a sample.
 pub const TEST_EVENT_TYPE: &str = "dev.posthaste.test";
 
-/// Why an event cannot be sent as a test.
+/// The reason why an event cannot be sent as a test.
 #[derive(Debug, thiserror::Error)]
 pub enum TestEventError {
     /// Larger than any event that is accepted.

@@ -15,7 +15,7 @@ pub(super) enum Place {
     Extension(Box<str>),
 }
 
-/// What was read of an event when it was accepted.
+/// An attribute that was read when the event was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Attribute {
     Id,
@@ -35,10 +35,10 @@ pub(super) enum Attribute {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(pub(super) Place);
 
-/// Why a text is no key.
+/// The reason why a text is no key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum KeyError {
-    /// Nothing between two dots, or nothing at all.
+    /// A name is missing between two dots, or altogether.
     #[error("expected names with a dot between each two")]
     EmptyPart,
     /// Too long.
@@ -92,14 +92,13 @@ impl Key {
     }
 }
 
-/// What lies in the data. A custom event is the data itself, as in the envelope that Event Grid lays around
-/// it.
+/// A place in the data. A custom event is the data itself, as in the envelope that Event Grid lays around it.
 fn data(rest: &[&str], schema: Schema) -> Place {
     let own = (schema != Schema::Custom).then_some("data");
     Place::Member(own.into_iter().chain(rest.iter().copied()).map(Box::from).collect())
 }
 
-/// What a member of the event itself is, by its name in lower case.
+/// The place of a member of the event itself, by its name in lower case.
 fn envelope(name: &str, schema: Schema) -> Option<Place> {
     let member = |name: &str| Place::Member([Box::from(name)].into());
     match (schema, name) {

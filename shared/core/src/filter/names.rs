@@ -16,11 +16,11 @@ use crate::events::lossy_text;
 pub(super) struct Names {
     /// The members named here, in the order of their names.
     children: Vec<(Box<str>, Names)>,
-    /// Where this member's value is wanted.
+    /// The slot for this member's value, if it is wanted.
     slot: Option<Slot>,
 }
 
-/// Where a value is wanted, and as what.
+/// The slot for a wanted value, and how the value is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// The position among the values.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-/// How many digits fit into a word.
+/// The number of digits that fit into a word.
 const HEAD_DIGITS: usize = 19;
 
 /// A decimal number of any length.

@@ -13,9 +13,9 @@ pub struct Filter {
     /// Grid asks for an "exact match" of type names.
     /// <https://learn.microsoft.com/azure/event-grid/subscription-creation-schema#filter-object>
     pub included_event_types: Vec<String>,
-    /// What the subject begins with; empty means any. No wildcards.
+    /// The beginning of the subject; empty means any. No wildcards.
     pub subject_begins_with: String,
-    /// What the subject ends with; empty means any. No wildcards.
+    /// The end of the subject; empty means any. No wildcards.
     pub subject_ends_with: String,
     /// Whether case matters in the two subject rules. Event Grid's default is that it does not.
     pub is_subject_case_sensitive: bool,
@@ -28,9 +28,9 @@ pub struct Filter {
 /// An advanced filter.
 #[derive(Debug, Clone)]
 pub struct Condition {
-    /// What of the event is looked at.
+    /// The part of the event that is looked at.
     pub key: Key,
-    /// What it must be.
+    /// The test that it must pass.
     pub test: Test,
 }
 

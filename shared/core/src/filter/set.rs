@@ -14,9 +14,9 @@ use crate::events::Event;
 #[derive(Debug, Default)]
 pub struct FilterSet {
     filters: Vec<Prepared>,
-    /// What the conditions of all filters ask, each question once.
+    /// The questions of all filters' conditions, each once.
     questions: Vec<Question>,
-    /// How many different keys there are.
+    /// The number of different keys.
     keys: usize,
     attributes: Vec<(Attribute, usize)>,
     members: Names,
@@ -29,17 +29,17 @@ struct Prepared {
     questions: Box<[usize]>,
 }
 
-/// What a condition asks of an event, be it that of one filter or of hundreds.
+/// A question that conditions ask of an event, be it one filter's or hundreds'.
 #[derive(Debug)]
 struct Question {
     /// The first filter that asks it, and by which of its conditions.
     filter: Arc<Filter>,
     condition: usize,
-    /// Which of the values it is about.
+    /// The value that it is about.
     key: usize,
 }
 
-/// Which filters of a set let which events of a request through.
+/// The events of a request that each filter of a set lets through.
 #[derive(Debug)]
 pub struct Matches {
     events: usize,
@@ -47,10 +47,10 @@ pub struct Matches {
     passed: Vec<bool>,
 }
 
-/// What one event has under each key.
+/// The values that one event has under each key.
 struct Values<'e> {
     by_key: Vec<Option<Value<'e>>>,
-    /// Where there is something.
+    /// The keys that have a value.
     filled: Vec<usize>,
     /// The answer to each question that was asked.
     answers: Vec<Option<bool>>,

@@ -1,4 +1,4 @@
-//! What an advanced filter asks of a value. Event Grid's rules:
+//! The test of an advanced filter on a value. Event Grid's rules:
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering#operators>
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use memchr::memmem::Finder;
 use super::Number;
 use super::value::{Value, fold};
 
-/// What a value must be.
+/// The test of a value.
 ///
 /// Of several values that are named, one that fits is enough. A negation holds where its opposite does not:
 /// also where the key is missing, or its value has another type.
@@ -23,7 +23,7 @@ pub enum Test {
     Text(TextTest),
     /// No string, which …
     NotText(TextTest),
-    /// This boolean.
+    /// A boolean of this value.
     Bool(bool),
     /// Missing or null.
     Null,
@@ -31,12 +31,12 @@ pub enum Test {
     NotNull,
 }
 
-/// What a number must be.
+/// The test of a number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NumberTest {
     /// One of these.
     In(Box<[Number]>),
-    /// In one of these ranges, borders included.
+    /// Within one of these ranges, borders included.
     Within(Box<[(Number, Number)]>),
     /// Less.
     Less(Number),
@@ -48,7 +48,7 @@ pub enum NumberTest {
     AtLeast(Number),
 }
 
-/// What a string must be, without regard to case.
+/// The test of a string, without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextTest {
     /// One of these.

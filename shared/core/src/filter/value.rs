@@ -1,4 +1,4 @@
-//! What an event has under a key, sorted by type, as tests look at it.
+//! The value that an event has under a key, sorted by type for the tests.
 
 use std::borrow::Cow;
 use std::slice;

@@ -5,21 +5,21 @@ use std::time::Duration;
 use super::{PressureState, Resource, ResourceState, Tier};
 use crate::model::Timestamp;
 
-/// When a refused producer is asked to come back.
+/// The time after which a refused producer is asked to come back.
 pub const REFUSED_RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// What a producer gets to hear.
+/// The answer to a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// Go on.
     Accept,
-    /// Go on after waiting so long; nothing is written before.
+    /// Go on after this wait; nothing is written before.
     Delay(Duration),
     /// Come back later.
     Refuse {
         /// Not before this.
         retry_after: Duration,
-        /// On whose account.
+        /// The resource that refuses.
         resource: Resource,
     },
 }
@@ -27,8 +27,9 @@ pub enum Admission {
 /// Decides about one producer. Without a state, or with one that could not be read, nothing is under
 /// pressure.
 ///
-/// A stale state neither refuses anybody for ever nor lets a flood in: whoever it would have refused, or
-/// delayed by more than the base that every acknowledgement waits, is delayed by the tarpit's first step.
+/// A stale state neither refuses anybody for ever nor lets a flood in. It delays by the tarpit's first step
+/// every producer that it would have refused, or delayed by more than the base that each acknowledgement
+/// waits.
 pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp) -> Admission {
     let Some(state) = state else { return Admission::Accept };
     let rest = delay(state.base_ms);
@@ -57,11 +58,11 @@ pub fn pressure_header(state: Option<&PressureState>, tier: Tier, admission: &Ad
     }
 }
 
-/// On whose account a producer hears this: the resource that refuses it, or for whose tarpit it waits. Who
-/// may go on at once is told of the one under the highest pressure.
+/// The resource behind an answer: the one that refuses the producer, or for whose tarpit it waits. A producer
+/// that may go on at once hears of the one under the highest pressure.
 ///
-/// `None` at Normal, and where a wait only runs out. Where a stale state delays whom it would have refused,
-/// it is the one that would have.
+/// `None` at Normal, and where a wait only runs out. Where a stale state delays instead of refusing, it is
+/// the resource that would have refused.
 pub fn pressing<'a>(
     state: &'a PressureState,
     tier: Tier,

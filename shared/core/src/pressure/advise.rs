@@ -1,9 +1,9 @@
-//! Which requests go on where the tarpit only advises to wait: one per topic, tier and delay, in each
-//! process. What is said to the others is decided in `admit`.
+//! Requests that go on where the tarpit only advises to wait: one per topic, tier and delay, in each process.
+//! `admit` decides the answer to the others.
 //!
-//! Nobody's acknowledgement is held there, and the processes of a fleet share nothing, so none of them can
-//! know who has waited already. A place that becomes free once per delay makes slow what would stop
-//! otherwise; each tier has its own, so that an import which does not wait takes nothing from those who do.
+//! No acknowledgement is held there, and the processes of a fleet share nothing, so none of them can know who
+//! has waited already. A place that becomes free once per delay slows down what would stop otherwise. Each
+//! tier has its own place, so that an import which does not wait takes nothing from those who do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,10 +22,10 @@ pub struct Places {
 }
 
 impl Places {
-    /// Takes the place of a topic's tier for so long, and answers whether it was free.
+    /// Takes the place of a topic's tier for this delay, and answers whether it was free.
     ///
-    /// Whoever finds it taken is told to come back after `delay`, so it is free again by then, also where the
-    /// delay was longer when it was taken.
+    /// A producer that finds it taken is asked to come back after `delay`. So the place is free again by
+    /// then, also where the delay was longer when it was taken.
     pub fn take(&mut self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> bool {
         let (place, next) = ((topic.folded(), tier), now.saturating_add(delay));
         if let Some(free_at) = self.free_at.get_mut(&place) {

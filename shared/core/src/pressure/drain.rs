@@ -1,23 +1,22 @@
-//! How fast deliveries leave the queue where many processes of deliver work on it and each tells of its own
-//! part.
+//! The speed of the delivery queue where many processes of deliver work on it and each reports its own part.
 //!
-//! A report tells of one process alone and carries no time of day: how old it is says the store that keeps
-//! it, so that the clocks of the processes need not agree. The reports by themselves give the rate; nobody
-//! has to remember earlier ones, which is what a monitor that is started anew every minute needs.
+//! A report is about one process alone and carries no time of day. The store that keeps it knows its age, so
+//! the clocks of the processes need not agree. The reports by themselves give the rate. Earlier ones need not
+//! be remembered, which suits a monitor that starts afresh every minute.
 
 use std::time::Duration;
 
-/// A wait worth telling of: a process reports only after it received a message that had been due for so long.
-/// Far below the drain time's lowest threshold (30 s), and far above what a queue that keeps up makes anybody
-/// wait.
+/// The shortest wait worth a report: a process reports only after it received a message that had been due for
+/// this long. Far below the drain time's lowest threshold (30 s), and far above the waits in a queue that
+/// keeps up.
 pub const REPORTED_WAIT_MIN: Duration = Duration::from_secs(5);
 
-/// How often one process reports, at most.
+/// The shortest time between two reports of one process.
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The longest time a report may tell of: deliver's longest invocation (120 s), and some rest. What was
-/// counted over a longer time was counted by a process that had nothing to do in between, and says nothing
-/// about how fast it is.
+/// The longest time that a report may be about: deliver's longest invocation (120 s), and some to spare. A
+/// count over a longer time is of a process that had nothing to do in between, and says nothing about its
+/// speed.
 pub const REPORT_WINDOW_MAX: Duration = Duration::from_secs(150);
 
 /// For how long a report speaks of the present at least: three intervals.
@@ -27,7 +26,7 @@ const CURRENT_MIN: Duration = Duration::from_secs(30);
 /// nothing that waits.
 pub const CURRENT_MAX: Duration = REPORT_WINDOW_MAX;
 
-/// What one process of deliver tells of itself.
+/// The report of one process of deliver about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrainReport {
     /// Messages it settled …
@@ -38,7 +37,7 @@ pub struct DrainReport {
     pub waited_max: Duration,
 }
 
-/// What was drained, and over which time.
+/// The messages that were drained, and the time that took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Messages that were settled …
@@ -62,8 +61,8 @@ impl DrainReport {
 }
 
 impl Drained {
-    /// What the processes of these reports drain together. The time is the one in which all of them at once
-    /// settle as many messages as they told of; where they settled none it is `elapsed`, the time since the
+    /// The drain of all processes of these reports together. The time is the one in which all of them at once
+    /// settle as many messages as they reported. Where they settled none it is `elapsed`, the time since the
     /// last look.
     pub fn together(reports: &[DrainReport], elapsed: Duration) -> Self {
         let messages = reports.iter().fold(0_u64, |sum, report| sum.saturating_add(report.settled));
@@ -76,7 +75,7 @@ impl Drained {
         Self { messages, over, waited_max }
     }
 
-    /// The same for so many processes, where only `read` of them could be looked at.
+    /// The same for this number of processes, where only `read` of them could be looked at.
     pub fn scaled(self, processes: usize, read: usize) -> Self {
         let times = |messages: u64| u128::from(messages) * processes as u128 / read.max(1) as u128;
         Self { messages: u64::try_from(times(self.messages)).unwrap_or(u64::MAX), ..self }

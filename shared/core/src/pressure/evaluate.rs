@@ -155,8 +155,8 @@ impl Poll<'_> {
         row.resource == Resource::DatabaseDisk && matches!(self.readings.database, Some(Space::InFlight(_)))
     }
 
-    /// Who is refused: whom the level refuses once the history has passed, and whoever was refused already,
-    /// since a tier is accepted again only at Normal.
+    /// The tiers to refuse: those that the level refuses once the history has passed, and those refused
+    /// already, since a tier is accepted again only at Normal.
     fn refused_from(
         &self,
         row: &Row,
@@ -190,8 +190,8 @@ impl Poll<'_> {
         previous.clamp(tarpit.base, tarpit.max)
     }
 
-    /// What else is done. Dehydration, once begun, lasts until Normal, because payloads that are in messages
-    /// again would bring the pressure back.
+    /// The other measures. Dehydration, once begun, lasts until Normal: payloads that are in messages again
+    /// would bring the pressure back.
     fn measures(
         &self,
         row: &Row,

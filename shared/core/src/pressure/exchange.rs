@@ -2,7 +2,7 @@
 //! `EdgeTransport.exe.config`, with ours beside them in the same style. One reader for both hosts, whatever
 //! the format the map comes in.
 //!
-//! What is left out keeps the profile's default. A key that is not known is refused, and so is one that has
+//! A key that is left out keeps the profile's default. An unknown key is refused, and so is one that has
 //! no counterpart here with any other value than the documents'.
 
 mod meaning;
@@ -28,19 +28,19 @@ pub struct ExchangeSettings {
     entries: Vec<(String, Value)>,
 }
 
-/// Why a file of settings is refused.
+/// The reason why a file of settings is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
     /// A key, or its value.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// What the settings come to breaks a rule.
+    /// The settings as a whole break a rule.
     #[error(transparent)]
     Rule(#[from] SettingsError),
 }
 
 impl ExchangeSettings {
-    /// Lays the entries over `settings`, a profile's defaults, and checks what comes of it.
+    /// Lays the entries over `settings`, a profile's defaults, and checks the result.
     pub fn apply_to(&self, mut settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
         let (was_on, mut seen) = (settings.enable_resource_monitoring, BTreeSet::new());
         for (key, value) in &self.entries {

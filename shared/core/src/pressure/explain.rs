@@ -1,8 +1,8 @@
-//! What a producer is told of the resource that it waits for, in words: how it stands and what ends the wait.
+//! Words for a producer about the resource that it waits for: how it stands and what ends the wait.
 
 use super::{Resource, ResourceState};
 
-/// How a resource stands, and what lifts it: `database-disk is at medium: 96 % of …`.
+/// The state of a resource, and what ends the pressure: `database-disk is at medium: 96 % of …`.
 pub fn explain(state: &ResourceState) -> String {
     let (reading, normal) = (state.reading, state.thresholds.normal);
     let (resource, level) = (state.resource, state.effective_level());

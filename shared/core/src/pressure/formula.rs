@@ -84,7 +84,7 @@ impl PressureSettings {
 }
 
 impl ThresholdSettings {
-    /// What is set, in the place of a table's thresholds.
+    /// The thresholds that are set, in place of a table's.
     fn over(self, fixed: Thresholds) -> Thresholds {
         let Self { normal, medium, high } = self;
         Thresholds::new(
@@ -94,7 +94,7 @@ impl ThresholdSettings {
         )
     }
 
-    /// What is set, below a high threshold.
+    /// The thresholds that are set, below a high one.
     fn below(self, high: u64) -> Thresholds {
         let (to_medium, to_normal) = FORMULA_STEPS;
         let medium = self.medium.unwrap_or(high.saturating_sub(to_medium));

@@ -11,13 +11,13 @@ pub(super) const INTERVAL: &str = "ResourceMonitoringInterval";
 pub(super) const TARPIT_BASE: &str = "SMTPBaseThrottlingDelayInterval";
 /// The wait after the first poll under pressure.
 pub(super) const TARPIT_START: &str = "SMTPStartThrottlingDelayInterval";
-/// How much longer after each further one.
+/// The time that each further poll adds.
 pub(super) const TARPIT_STEP: &str = "SMTPStepThrottlingDelayInterval";
 /// The longest wait.
 pub(super) const TARPIT_MAX: &str = "SMTPMaxThrottlingDelayInterval";
 /// A third of what is kept free on the journal's disk.
 pub(super) const CHECKPOINT_DEPTH: &str = "DatabaseCheckPointDepthMax";
-/// What is kept free on the database's disk; Exchange's fixed constant.
+/// The bytes kept free on the database's disk; Exchange's fixed constant.
 pub(super) const DATABASE_RESERVE: &str = "DatabaseDiskSpaceReserve";
 /// The most that is kept free on the journal's disk; fixed in Exchange.
 pub(super) const LOG_RESERVE_MAX: &str = "DatabaseLoggingDiskSpaceReserveMax";
@@ -29,7 +29,7 @@ pub(super) const DEHYDRATES: &str = "DehydrateMessagesUnderMemoryPressure";
 pub(super) const BATCH_COST: &str = "BatchPointUseCostForPressure";
 /// Messages of one batch.
 pub(super) const BATCH_SIZE: &str = "BatchPointBatchSize";
-/// How long a batch takes messages.
+/// The time for which a batch takes messages.
 pub(super) const BATCH_TIMEOUT: &str = "BatchPointBatchTimeout";
 /// Has no counterpart; only the documents' value is taken.
 pub(super) const BATCH_ITEM_EXPIRY: &str = "BatchPointItemExpiryInterval";
@@ -37,11 +37,11 @@ pub(super) const BATCH_ITEM_EXPIRY: &str = "BatchPointItemExpiryInterval";
 /// The keys of one resource.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ResourceKeys {
-    /// Of its three thresholds.
+    /// The keys of its three thresholds.
     pub(super) normal: &'static str,
     pub(super) medium: &'static str,
     pub(super) high: &'static str,
-    /// Of its history depth, if it has one.
+    /// The key of its history depth, if it has one.
     pub(super) history_depth: Option<&'static str>,
 }
 
@@ -56,11 +56,11 @@ macro_rules! thresholds {
     };
 }
 
-/// Of the share of messages in flight, which on AWS stands for the database's disk.
+/// The keys of the share of messages in flight, which on AWS takes the place of the database's disk.
 pub(super) const IN_FLIGHT: ResourceKeys = thresholds!("PercentageInFlightUsed", None);
 
 impl Resource {
-    /// Its keys.
+    /// The keys of this resource.
     pub(super) const fn keys(self) -> ResourceKeys {
         match self {
             Self::SubmissionQueue => thresholds!("SubmissionQueue", Some("SubmissionQueueHistoryDepth")),

@@ -1,4 +1,4 @@
-//! What one poll measured, as plain numbers, and the drain time that follows from counts.
+//! The numbers that one poll measured, and the drain time that follows from counts.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::drain::as_f64;
 use super::{REPORTED_WAIT_MIN, Resource};
 use crate::model::SQS_IN_FLIGHT_MAX;
 
-/// How much of something is used.
+/// A used part of a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Used, in bytes.
@@ -22,7 +22,7 @@ impl Usage {
     }
 }
 
-/// What stands for the database's disk.
+/// The database's disk, or what takes its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
     /// A disk.
@@ -79,13 +79,13 @@ fn percent(part: u64, whole: u64) -> Option<u64> {
     (u128::from(part) * 100).checked_div(u128::from(whole)).map(|p| u64::try_from(p).unwrap_or(u64::MAX))
 }
 
-/// How long the drain rate remembers: a change shows to two thirds after this time.
+/// The memory of the drain rate: a change shows to two thirds after this time.
 const RATE_MEMORY: Duration = Duration::from_secs(10);
 
-/// How long something must have waited, at most, to show that there is a backlog.
+/// The longest wait that is needed to show that there is a backlog.
 const BACKLOG_WAIT: Duration = REPORTED_WAIT_MIN;
 
-/// How fast the delivery queue drains, smoothed over about ten seconds.
+/// The speed at which the delivery queue drains, smoothed over about ten seconds.
 ///
 /// Only a time in which something waited throughout measures the rate. One in which the queue was empty
 /// meanwhile shows how much arrived, not how much could be delivered: taken for the rate, the trickle of a

@@ -1,18 +1,18 @@
-//! Relief: which of the measures that cost something each time are due now: trimming caches, forgetting
-//! names. The other two have no moment of their own: whoever publishes asks whether to dehydrate, and an
-//! alarm looks at the level.
+//! Relief: the measures that cost something each time, and are due now: trimming caches, forgetting names.
+//! The other two have no moment of their own: publish asks whether to dehydrate, and an alarm looks at the
+//! level.
 
 use std::time::Duration;
 
 use super::{Measure, PressureState};
 
-/// How long a measure rests before it is carried out again, while it is asked for or when it is asked for
-/// anew. At every poll, two seconds apart, each request of a backlog would open its connection and look up
-/// its name anew: that would slow the very drain that is to be sped up. Thirty seconds is as long as a name
-/// is kept anyway, and fills no cache to speak of.
+/// The rest of a measure before it is carried out again. If it ran at every poll, two seconds apart, each
+/// request of a backlog would open its connection and look up its name again: that would slow the very drain
+/// that it is to speed up. Thirty seconds is as long as a name is kept anyway, and fills no cache to speak
+/// of.
 pub const RELIEF_EVERY: Duration = Duration::from_secs(30);
 
-/// What is to be done now.
+/// The measures to carry out now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Due {
     /// Give memory of caches back ([`Measure::TrimCaches`]).
@@ -21,7 +21,7 @@ pub struct Due {
     pub flush_dns: bool,
 }
 
-/// When each measure was carried out last, in one process.
+/// The last time of each measure, in one process.
 #[derive(Debug, Clone, Default)]
 pub struct Relief {
     trimmed_at: Option<Duration>,
@@ -36,7 +36,7 @@ impl Due {
 }
 
 impl Relief {
-    /// What is due at `now`, a time of a clock that never goes back. It counts as done from then on.
+    /// The measures due at `now`, a time of a clock that never goes back. They count as done from then on.
     pub fn due(&mut self, state: &PressureState, now: Duration) -> Due {
         Due {
             trim_caches: state.asks_for(Measure::TrimCaches) && begin(&mut self.trimmed_at, now),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is watched. The order is that of every listing.
+/// A watched resource. The order is that of every listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
@@ -42,7 +42,7 @@ impl Resource {
         Self::DrainTime,
     ];
 
-    /// Its name as headers, metrics and logs write it: `submission-queue`.
+    /// The name in headers, metrics and logs: `submission-queue`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SubmissionQueue => "submission-queue",
@@ -91,7 +91,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// How much a resource is used.
+/// The level to which a resource is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
@@ -121,8 +121,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// How a producer stands under pressure. The order is that of privilege: who comes later is refused earlier,
-/// so "refused from `standard`" means `standard` and `bulk`.
+/// The privilege of a producer under pressure, the most privileged first. A later one is refused earlier, so
+/// "refused from `standard`" means `standard` and `bulk`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
@@ -139,7 +139,7 @@ impl Tier {
     /// All of them, the most privileged first.
     pub const ALL: [Self; 3] = [Self::Internal, Self::Standard, Self::Bulk];
 
-    /// Its name as headers and settings write it.
+    /// The name in headers and settings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Internal => "internal",
@@ -167,7 +167,7 @@ impl fmt::Display for Tier {
     }
 }
 
-/// Which rows act, and by which thresholds.
+/// The set of rows that act, and of their thresholds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
@@ -175,7 +175,7 @@ pub enum Profile {
     /// a second.
     #[default]
     Scaled,
-    /// The documents' rows to the letter. Our own two rows are watched and logged, but turn nobody away.
+    /// The documents' rows to the letter. Our own two rows are watched and logged, but refuse no producer.
     Exchange2013,
     /// The same with the version buckets of the German page (80 / 120 / 200), which is older.
     Exchange2013German,

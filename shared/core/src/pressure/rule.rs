@@ -1,4 +1,4 @@
-//! The rules a setting must keep, and the words in which a broken one is told: the key, its value, what is
+//! The rules that a setting must keep, and the words for a broken one: the key, its value, and what is
 //! expected.
 
 use std::fmt;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::table::FORMULA_STEPS;
 use super::{Resource, STATE_FORGOTTEN_AFTER, keys};
 
-/// What a value is held against.
+/// The bound that a value is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound<T> {
     /// At least this.
     Min(T),
     /// At most this.
     Max(T),
-    /// From the one to the other.
+    /// Between the two, both included.
     Within(T, T),
     /// At least the value of another key.
     AtLeast(&'static str, T),
@@ -51,9 +51,9 @@ pub enum SettingsError {
     /// A count, a share or a size.
     #[error("{key} is {value}; expected {expected}")]
     Number {
-        /// Its key.
+        /// The key of the setting.
         key: &'static str,
-        /// As it was set, or as it follows from what was set.
+        /// The value as it was set, or as it follows from what was set.
         value: u64,
         /// The rule.
         expected: Bound<u64>,
@@ -61,9 +61,9 @@ pub enum SettingsError {
     /// A length of time.
     #[error("{key} is {value:?}; expected {expected}")]
     Length {
-        /// Its key.
+        /// The key of the setting.
         key: &'static str,
-        /// As it was set.
+        /// The value as it was set.
         value: Duration,
         /// The rule.
         expected: Bound<Duration>,
@@ -78,7 +78,7 @@ pub enum SettingsError {
         keys::INTERVAL
     )]
     StaleAfter {
-        /// As it was set.
+        /// The age as it was set.
         stale: Duration,
         /// The interval.
         interval: Duration,
@@ -90,11 +90,11 @@ pub enum SettingsError {
          set {}, or a smaller {reserve_key}", .resource.keys().high, min = FORMULA_STEPS.1 + 1
     )]
     DiskTooSmall {
-        /// Which disk.
+        /// The disk.
         resource: Resource,
-        /// Its size.
+        /// The size of the disk.
         disk_bytes: u64,
-        /// What the formula keeps free.
+        /// The bytes that the formula keeps free.
         reserve_bytes: u64,
         /// The key that says so.
         reserve_key: &'static str,

@@ -1,5 +1,4 @@
-//! What an operator may change about back pressure, with Exchange's defaults, and the rules a setting must
-//! keep.
+//! Settings of back pressure, with Exchange's defaults, and the rules that a setting must keep.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -25,12 +24,12 @@ pub const TARPIT_LIMIT: Duration = Duration::from_mins(5);
 /// The tarpit: how long acknowledgements wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TarpitSettings {
-    /// What every acknowledgement waits, also at Normal (`SMTPBaseThrottlingDelayInterval`). The others are
+    /// The wait of every acknowledgement, also at Normal (`SMTPBaseThrottlingDelayInterval`). The others are
     /// as long as they say, never added to it.
     pub base: Duration,
     /// The wait after the first poll under pressure (`SMTPStartThrottlingDelayInterval`).
     pub start: Duration,
-    /// How much longer after each further one, and shorter after each one without
+    /// The time that each further poll adds, and each one without pressure takes off
     /// (`SMTPStepThrottlingDelayInterval`).
     pub step: Duration,
     /// The longest wait (`SMTPMaxThrottlingDelayInterval`).
@@ -40,7 +39,7 @@ pub struct TarpitSettings {
 /// The constants in the disks' formulas, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskConstants {
-    /// What is kept free on the database's disk: 500 MB.
+    /// The bytes kept free on the database's disk: 500 MB.
     pub database_bytes: u64,
     /// The most that is kept free on the journal's disk: 5 GB.
     pub log_bytes_max: u64,
@@ -52,22 +51,22 @@ pub struct DiskConstants {
 /// or its formula gives the high one, and each lower one is 2 less than the next higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThresholdSettings {
-    /// Below it the level goes back to Normal.
+    /// The normal threshold: below it the level goes back to Normal.
     pub normal: Option<u64>,
-    /// From here on the level is Medium.
+    /// The threshold from which the level is Medium.
     pub medium: Option<u64>,
-    /// From here on the level is High.
+    /// The threshold from which the level is High.
     pub high: Option<u64>,
 }
 
-/// How the embedded store counts batch points.
+/// The counting of batch points in the embedded store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchPointSettings {
     /// Whether a large event counts as several (`BatchPointUseCostForPressure`).
     pub uses_cost: bool,
     /// Messages that make a batch (`BatchPointBatchSize`).
     pub batch_size: u32,
-    /// How long a batch takes messages (`BatchPointBatchTimeout`).
+    /// The time for which a batch takes messages (`BatchPointBatchTimeout`).
     pub batch_timeout: Duration,
 }
 
@@ -78,13 +77,13 @@ pub struct PressureSettings {
     pub enable_resource_monitoring: bool,
     /// The time between two polls (`ResourceMonitoringInterval`).
     pub interval: Duration,
-    /// When the state counts as stale; where it is `None`, after three polls.
+    /// The age from which the state is stale; three polls where it is `None`.
     pub stale_after: Option<Duration>,
-    /// Which rows act.
+    /// The profile, which says which rows act.
     pub profile: Profile,
     /// Thresholds that take the place of the table's or a formula's.
     pub thresholds: BTreeMap<Resource, ThresholdSettings>,
-    /// Those of the share of messages in flight, which on AWS stands for the database's disk.
+    /// Thresholds of the share of messages in flight, which on AWS takes the place of the database's disk.
     pub in_flight: ThresholdSettings,
     /// History depths that take the place of the table's, in polls.
     pub history_depths: BTreeMap<Resource, u32>,
@@ -95,7 +94,7 @@ pub struct PressureSettings {
     /// Whether memory under pressure sends payloads to the object store
     /// (`DehydrateMessagesUnderMemoryPressure`).
     pub dehydrates_for_memory: bool,
-    /// How batch points are counted.
+    /// The counting of batch points.
     pub batch_points: BatchPointSettings,
 }
 

@@ -29,27 +29,28 @@ const IN_FLIGHT_UNIT: &str = "percent of the messages that may be in flight";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PressureState {
-    /// When the poll was.
+    /// The time of the poll.
     pub at: Timestamp,
     /// Whether resources are watched at all (`EnableResourceMonitoring`).
     pub monitored: bool,
-    /// How long acknowledgements wait, in milliseconds.
+    /// The wait of acknowledgements, in milliseconds.
     pub tarpit_ms: u64,
-    /// How much of that every acknowledgement waits, also at Normal, in milliseconds.
+    /// The part of that which every acknowledgement waits, also at Normal, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub base_ms: u64,
-    /// How long they wait while the state is stale: the tarpit's first step, in milliseconds.
+    /// The wait while the state is stale: the tarpit's first step, in milliseconds.
     pub first_step_ms: u64,
-    /// At what age the state is stale, in milliseconds: its writer knows when its successor should be there.
+    /// The age at which the state is stale, in milliseconds: its writer knows when the next one should be
+    /// there.
     pub stale_after_ms: u64,
-    /// How long acknowledgements would wait after the next poll if it found the same, in milliseconds. An
+    /// The wait of acknowledgements after the next poll if it finds the same, in milliseconds. An
     /// older program does not say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_tarpit_ms: Option<u64>,
     /// The resources that could be read, in the order of the table.
     pub resources: Vec<ResourceState>,
-    /// Changes that a notice is to tell of and that were not told when this was written, the oldest first; at
-    /// most [`UNTOLD_MAX`](super::UNTOLD_MAX). An older program reads the state without them.
+    /// Changes that wait for their notice since before this was written, the oldest first; at most
+    /// [`UNTOLD_MAX`]. An older program reads the state without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<PressureChange>,
 }
@@ -62,31 +63,31 @@ pub struct PressureState {
     reason = "facts that do not follow from one another, as they are written"
 )]
 pub struct ResourceState {
-    /// Which.
+    /// The resource.
     pub resource: Resource,
-    /// Its level.
+    /// The level of the resource.
     pub level: Level,
-    /// Since when it is at that level.
+    /// The time since which it is at that level.
     pub since: Timestamp,
     /// The last reading, in the resource's own unit.
     pub reading: u64,
-    /// When that reading was taken; before [`PressureState::at`] if it could not be read since.
+    /// The time of that reading; before [`PressureState::at`] if it could not be read since.
     pub read_at: Timestamp,
     /// The thresholds it was held against.
     pub thresholds: Thresholds,
-    /// Whether its level has consequences for producers. In the profile `scaled` that of the submission queue
-    /// has none while it drains fast; a row that turns nobody away never has any.
+    /// Whether its level has consequences for producers. In the profile `scaled` the submission queue's has
+    /// none while it drains fast. A row that refuses no producer never has any.
     pub acts: bool,
-    /// Whether the row turns nobody away in its profile: its level is logged, told and alarmed about, and no
-    /// more.
+    /// Whether the row refuses no producer in its profile: its level is logged, told and alarmed about, and
+    /// no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watched_only: bool,
     /// Whether acknowledgements wait on its account.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tarpits: bool,
-    /// How many polls in a row it has acted at a level that was not Normal.
+    /// The number of polls in a row at which it acted at a level other than Normal.
     pub polls: u32,
-    /// After how many of them producers are refused; `None` where that is at once, or never.
+    /// The number of them after which producers are refused; `None` where that is at once, or never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_depth: Option<u32>,
     /// Whether the reading is a share of the messages that a queue can have in flight, in the place of a
@@ -95,7 +96,7 @@ pub struct ResourceState {
     pub in_flight: bool,
     /// The most privileged tier that is refused on its account, and with it every less privileged one.
     pub refused_from: Option<Tier>,
-    /// What else is done on its account.
+    /// The other measures that are taken on its account.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub measures: BTreeSet<Measure>,
 }
@@ -107,19 +108,19 @@ pub struct ResourceState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PressureChange {
-    /// When the poll was.
+    /// The time of the poll.
     pub at: Timestamp,
-    /// Which resource.
+    /// The resource.
     pub resource: Resource,
-    /// Its level before, as far as it was told.
+    /// The level before, as the operator last heard it.
     pub previous: Level,
-    /// Its level now; the same as before if only the refusal began.
+    /// The level now; the same as before if only the refusal began.
     pub current: Level,
     /// Whether producers are refused on its account who were not before.
     pub refusal_began: bool,
     /// The highest level after the poll of all resources whose level has consequences for producers.
     pub overall: Level,
-    /// How long acknowledgements wait after the poll, in milliseconds.
+    /// The wait of acknowledgements after the poll, in milliseconds.
     pub tarpit_ms: u64,
     /// The tiers that are refused after the poll, on whose account ever.
     pub refused_tiers: Vec<Tier>,
@@ -129,7 +130,7 @@ pub struct PressureChange {
 }
 
 impl PressureState {
-    /// Nothing is known and nothing is under pressure.
+    /// The state when nothing is known and nothing is under pressure.
     pub fn normal(at: Timestamp) -> Self {
         Self {
             at,
@@ -144,7 +145,7 @@ impl PressureState {
         }
     }
 
-    /// Resources are not watched.
+    /// The state when resources are not watched.
     pub fn unmonitored(at: Timestamp) -> Self {
         Self { monitored: false, ..Self::normal(at) }
     }
@@ -154,7 +155,8 @@ impl PressureState {
         self.resources.iter().map(ResourceState::effective_level).max().unwrap_or_default()
     }
 
-    /// Since when the highest level lasts: since the first of its resources reached it. `None` at Normal.
+    /// The time since which the highest level lasts: when the first of its resources reached it. `None` at
+    /// Normal.
     pub fn since(&self) -> Option<Timestamp> {
         self.highest().map(|r| r.since).min()
     }
@@ -170,7 +172,7 @@ impl PressureState {
         self.resources.iter().filter(move |r| level > Level::Normal && r.effective_level() == level)
     }
 
-    /// On whose account acknowledgements wait: of those, the resource under the highest pressure. `None`
+    /// The resource for which acknowledgements wait, the one under the highest pressure of several. `None`
     /// where the wait only runs out.
     pub fn tarpitting(&self) -> Option<&ResourceState> {
         worst_of(self.resources.iter().filter(|r| r.tarpits))
@@ -181,7 +183,7 @@ impl PressureState {
         self.resources.iter().find(|r| r.resource == resource)
     }
 
-    /// Who refuses a tier: the resource under the highest pressure that does.
+    /// The resource that refuses a tier, the one under the highest pressure of several.
     pub fn refusing(&self, tier: Tier) -> Option<&ResourceState> {
         worst_of(self.resources.iter().filter(|r| r.refuses(tier)))
     }
@@ -208,23 +210,23 @@ impl PressureState {
         now.since(self.at).max(self.at.since(now))
     }
 
-    /// How long acknowledgements wait.
+    /// The wait of acknowledgements.
     pub fn tarpit(&self) -> Duration {
         Duration::from_millis(self.tarpit_ms)
     }
 
-    /// How long they would wait after the next poll if it found the same; `None` where its writer did not say
+    /// The wait after the next poll if it finds the same; `None` where the state's writer did not say
     /// so.
     pub fn next_tarpit(&self) -> Option<Duration> {
         self.next_tarpit_ms.map(Duration::from_millis)
     }
 
-    /// How much of that every acknowledgement waits, also at Normal.
+    /// The part of it that every acknowledgement waits, also at Normal.
     pub fn base(&self) -> Duration {
         Duration::from_millis(self.base_ms)
     }
 
-    /// Whether something is to be done besides slowing and refusing producers.
+    /// Whether a measure is to be taken besides slowing and refusing producers.
     pub fn asks_for(&self, measure: Measure) -> bool {
         self.resources.iter().any(|r| r.measures.contains(&measure))
     }
@@ -246,8 +248,7 @@ impl ResourceState {
         if self.acts { self.level } else { Level::Normal }
     }
 
-    /// The level that operators are told, in log, notices and gauges: also that of a row which is only
-    /// watched.
+    /// The level that operators see in logs, notices and gauges, also that of a row which is only watched.
     pub fn told_level(&self) -> Level {
         if self.watched_only { self.level } else { self.effective_level() }
     }
@@ -263,7 +264,7 @@ impl ResourceState {
     }
 }
 
-/// Of several, the one under the highest pressure; the first of them where there are more.
+/// The resource under the highest pressure; the first where several are.
 fn worst_of<'a>(resources: impl Iterator<Item = &'a ResourceState>) -> Option<&'a ResourceState> {
     resources.reduce(|worst, r| if r.effective_level() > worst.effective_level() { r } else { worst })
 }

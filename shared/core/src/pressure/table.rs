@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{Profile, Resource, Tier};
 
-/// How far the medium and the normal threshold of a formula, and of the memory's limit, lie below the high
+/// The distance of the medium and the normal threshold of a formula, and of the memory's limit, from the high
 /// one, in per cent.
 pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
 
@@ -29,21 +29,22 @@ impl Thresholds {
     }
 }
 
-/// Where a resource's thresholds come from.
+/// The source of a resource's thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThresholdRule {
-    /// They stand in the table.
+    /// Thresholds that stand in the table.
     Fixed(Thresholds),
-    /// From the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium 2 less, normal 4
-    /// less. On AWS, where it is a share of the messages in flight, 71 / 73 / 75 unless set otherwise.
+    /// A formula of the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium 2 less,
+    /// normal 4 less. On AWS, where it is a share of the messages in flight, 71 / 73 / 75 unless set
+    /// otherwise.
     DatabaseDisk,
     /// The same with min(5 GB, 3·384 MB) in the place of the 500 MB.
     LogDisk,
-    /// From the memory's size: high = the smaller of 75 % and 1 TB, medium 2 less, normal 4 less.
+    /// A formula of the memory's size: high = the smaller of 75 % and 1 TB, medium 2 less, normal 4 less.
     ProcessMemory,
 }
 
-/// Something done besides slowing and refusing producers.
+/// A measure besides slowing and refusing producers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -58,7 +59,7 @@ pub enum Measure {
     Alarm,
 }
 
-/// What a resource does at a level.
+/// The actions of a resource at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Actions {
     /// Whether acknowledgements wait, longer with every poll.
@@ -66,18 +67,18 @@ pub struct Actions {
     /// The most privileged tier that is refused, and with it every less privileged one: once the history has
     /// passed, or at once where there is none.
     pub refuse_from: Option<Tier>,
-    /// What else is done, at once and as long as the level lasts.
+    /// The other measures, taken at once and as long as the level lasts.
     pub measures: &'static [Measure],
 }
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// What is watched.
+    /// The watched resource.
     pub resource: Resource,
-    /// Its thresholds.
+    /// The thresholds of the resource.
     pub thresholds: ThresholdRule,
-    /// After how many polls in a row that were not Normal producers are refused; `None`: at once.
+    /// The number of polls in a row, none of them Normal, after which producers are refused; `None`: at once.
     pub history_depth: Option<u32>,
     /// Whether caches are trimmed as soon as the reading is above the normal threshold, whatever the level.
     pub trims_above_normal: bool,
@@ -85,9 +86,9 @@ pub struct Row {
     pub throttles: bool,
     /// Whether it does nothing while the drain time is below its own normal threshold.
     pub needs_slow_drain: bool,
-    /// What happens at Medium.
+    /// The actions at Medium.
     pub medium: Actions,
-    /// What happens at High. What is done besides at Medium goes on.
+    /// The actions at High. The measures of Medium go on.
     pub high: Actions,
 }
 

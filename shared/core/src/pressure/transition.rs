@@ -1,4 +1,4 @@
-//! What one poll changed about each resource, and under which ids that is logged.
+//! The changes that one poll made to each resource, and the ids under which they are logged.
 
 use super::{Level, PressureChange, PressureState, Resource, ResourceState, UNTOLD_MAX};
 
@@ -11,14 +11,14 @@ pub const DISK_CRITICALLY_LOW: u32 = 15_006;
 /// Log id: producers are refused because memory is nearly used up (error).
 pub const MEMORY_CRITICALLY_LOW: u32 = 15_007;
 
-/// What changed about one resource in one poll.
+/// The change of one resource in one poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// Which resource.
+    /// The resource.
     pub resource: Resource,
-    /// Its level before, as far as it was told.
+    /// The level before, as the operator last heard it.
     pub previous: Level,
-    /// Its level now; the same as before if only the refusal began.
+    /// The level now; the same as before if only the refusal began.
     pub current: Level,
     /// Whether producers are refused on its account who were not before.
     pub refusal_began: bool,
@@ -41,8 +41,8 @@ impl Transition {
     }
 }
 
-/// What changed between two states, in the order of the table. The first is the one that was written before,
-/// however old it is: whoever was told of it is told what became of it.
+/// The changes between two states, in the order of the table. The first is the one that was written before,
+/// however old it is: an operator who heard of it hears what became of it.
 pub(super) fn transitions(written: &PressureState, state: &PressureState) -> Vec<Transition> {
     Resource::ALL.into_iter().filter_map(|resource| transition(written, state, resource)).collect()
 }
@@ -78,8 +78,8 @@ impl PressureChange {
 }
 
 impl PressureState {
-    /// Takes in what is to be told: what was not told `before`, and what this poll changed. Answers how many
-    /// of the oldest are told no more, because there are too many.
+    /// Takes in the changes that wait for a notice: those from `before`, and those of this poll. Answers how
+    /// many of the oldest were dropped because there are too many.
     #[must_use]
     pub fn carry(&mut self, before: &[PressureChange], transitions: &[Transition]) -> usize {
         let news = transitions.iter().map(|transition| PressureChange::new(*transition, self));

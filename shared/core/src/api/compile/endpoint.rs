@@ -1,4 +1,4 @@
-//! What an endpoint may be asked for: its rate, and whether it has consented to it.
+//! Endpoints: their rate, their fallback, and whether they have consented.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::api::{ConsentView, EndpointSettings, StatusView, SubscriptionSettings
 use crate::attempt::Rate;
 use crate::model::{EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Status, Timestamp};
 
-/// The second endpoint. On the link of the first it would be left alone with it, and never be used; and where
-/// the first must consent, only whoever has its host name may stand in for it.
+/// The second endpoint. It needs another link than the first: on the same link it would fail with the first,
+/// and never be used. Where the first must consent, the second needs its host name.
 pub(super) fn fallback(
     settings: &EndpointSettings,
     first: &EndpointUrl,

@@ -12,7 +12,8 @@ use crate::model::{
     ADVANCED_FILTERS_MAX, Schema,
 };
 
-/// From here on a double is not the integer that was written, but the nearest one that it can be.
+/// The number from which on a double may be another integer than the one written: the nearest that it can
+/// hold.
 const DECIMAL_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 /// Checks a subscription's filter, for events accepted in this schema.
@@ -72,7 +73,7 @@ fn condition(
     Ok(Condition { key, test })
 }
 
-/// What a value is compared with.
+/// The operands that a value is compared with.
 struct Operands<'a> {
     written: &'a AdvancedFilterSettings,
     values: &'a mut usize,

@@ -109,8 +109,8 @@ pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, Set
     Ok(Some(idle))
 }
 
-/// The end of a subscription, without the idle time of its topic. Whether a time is in the future is for
-/// whoever knows the time.
+/// The end of a subscription, without the idle time of its topic. The caller, which knows the time, checks
+/// that the end lies in the future.
 pub(super) fn lifetime(settings: &SubscriptionSettings) -> Result<Lifetime, SettingsError> {
     let ends_at = settings.expiration_time_utc.map(|written| written.0);
     Ok(Lifetime { idle: idle(settings.auto_delete_on_idle)?, topic_idle: None, ends_at })

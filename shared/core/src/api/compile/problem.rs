@@ -17,12 +17,12 @@ use crate::model::{
 pub struct SettingsError {
     /// The path of the member, such as `retryPolicy.schedule[2]`.
     pub member: String,
-    /// What is wrong with it.
+    /// The fault.
     #[source]
     pub problem: Problem,
 }
 
-/// What is wrong with a member.
+/// The fault of a member.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Problem {
     /// A rate outside its range.
@@ -31,7 +31,7 @@ pub enum Problem {
     /// A number outside its range.
     #[error("{value} is outside {min}..={max}")]
     OutOfRange {
-        /// What was written.
+        /// The written value.
         value: u64,
         /// The least.
         min: u64,
@@ -41,7 +41,7 @@ pub enum Problem {
     /// A length of time outside its range.
     #[error("{} is outside {}..={}", format_duration(*value), format_duration(*min), format_duration(*max))]
     DurationOutOfRange {
-        /// What was written.
+        /// The written value.
         value: Duration,
         /// The least.
         min: Duration,
@@ -51,7 +51,7 @@ pub enum Problem {
     /// A length of time below the least, where there is no greatest.
     #[error("{} is less than {}", format_duration(*value), format_duration(*min))]
     DurationTooShort {
-        /// What was written.
+        /// The written value.
         value: Duration,
         /// The least.
         min: Duration,
@@ -59,7 +59,7 @@ pub enum Problem {
     /// Too many items, or none where one is needed.
     #[error("{count} items, expected {min}..={max}")]
     Count {
-        /// How many there are.
+        /// The number of items.
         count: usize,
         /// The least.
         min: usize,
@@ -101,7 +101,7 @@ pub enum Problem {
         "a request of several events has no one value: leave batching out, or set maxEventsPerBatch to 1"
     )]
     BatchedFromEvent,
-    /// Partial acknowledgement of what is not a batch.
+    /// Partial acknowledgement without batching.
     #[error("needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes")]
     NotBatched,
     /// Partial acknowledgement of batches whose report might not be read to its end.
@@ -150,7 +150,7 @@ pub enum Problem {
     Duplicate,
 }
 
-/// What is wrong with an advanced filter.
+/// The fault of an advanced filter.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FilterProblem {
     /// The key is none.

@@ -1,4 +1,4 @@
-//! What a write must hold to, beside what each setting must.
+//! Checks of a write as a whole, beside those of each setting.
 
 use std::collections::BTreeSet;
 

@@ -14,11 +14,11 @@ pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
 pub struct Disabled<'a> {
     /// The topic it is on.
     pub topic: &'a TopicName,
-    /// Its name.
+    /// The name of the subscription.
     pub subscription: &'a SubscriptionName,
     /// Why, as its status says.
     pub reason: &'a str,
-    /// Since when.
+    /// The time since which it is disabled.
     pub since: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! What all notices have in common: their attributes, in each schema.
+//! The attributes that all notices have, in each schema.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -59,8 +59,8 @@ impl Envelope<'_> {
         event.finish()
     }
 
-    /// What an input mapping would make of a notice: on a topic of custom events it is its data, and this
-    /// around it.
+    /// The envelope that an input mapping would make: on a topic of custom events a notice is its data, with
+    /// this around it.
     fn mapped(&self) -> events::Envelope {
         events::Envelope {
             id: self.id.as_str().into(),

@@ -21,15 +21,15 @@ pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
 /// An event was dead-lettered or dropped.
 #[derive(Debug, Clone, Copy)]
 pub struct Failed<'a> {
-    /// What it was given up with.
+    /// The letter with which it was given up.
     pub letter: &'a DeadLetter,
-    /// Which of the events.
+    /// The event among those of the letter.
     pub entry: &'a Entry,
-    /// Its text; `None` if that cannot be read any more.
+    /// The text of the event; `None` if it cannot be read any more.
     pub text: Option<&'a Bytes>,
     /// The dead-letter object it lies in; `None` if it was dropped.
     pub object: Option<&'a str>,
-    /// When that became known.
+    /// The time at which that became known.
     pub at: Timestamp,
 }
 
@@ -67,7 +67,7 @@ struct Report<'a> {
     event: Option<&'a RawValue>,
 }
 
-/// How much of the event is shown.
+/// The part of the event that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Whole,

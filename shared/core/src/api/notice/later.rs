@@ -1,4 +1,4 @@
-//! Notices that could not be told yet: a dead-letter message of their own asks for them, rarer each time, and
+//! Notices that could not be sent yet: a dead-letter message of their own asks for them, rarer each time, and
 //! not for ever.
 
 use std::time::Duration;
@@ -9,23 +9,23 @@ use crate::model::{DeadLetter, StorageTrouble, Timestamp};
 /// The wait after the first failure; it doubles up to what the queue can delay (15 minutes).
 const WAIT_FIRST: Duration = Duration::from_mins(1);
 
-/// After so many doublings the wait is past what the queue can delay.
+/// The number of doublings after which the wait is longer than the queue can delay.
 const DOUBLINGS_MAX: u32 = 4;
 
-/// How long notices are tried: as long as an event is, by default.
+/// The time for which notices are tried: as long as an event, by default.
 const TRIED_FOR: Duration = Duration::from_hours(24);
 
-/// What became of the events that a notice is about.
+/// The fate of the events that a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate<'a> {
-    /// They lie in this object.
+    /// Written into this object.
     Written(&'a str),
-    /// They are kept nowhere.
+    /// Dropped: kept nowhere.
     Dropped,
 }
 
 /// The letter that asks again for the notices about this one, and the delay of its message in seconds; `None`
-/// when it is over and they are told no more.
+/// when the time for them is over.
 pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(DeadLetter, u16)> {
     let before = letter.storage.filter(|_| letter.asks_for_notices_only());
     let trouble = StorageTrouble::once_more(before, now);

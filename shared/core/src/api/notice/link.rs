@@ -12,17 +12,17 @@ pub const LINK_DOWN: &str = "dev.posthaste.link.down";
 /// The type of a notice about one that is up again.
 pub const LINK_UP: &str = "dev.posthaste.link.up";
 
-/// Where links are shown (`GET /links`), and the `source` of their notices.
+/// The path of `GET /links`, which is the `source` of their notices.
 const SOURCE: &str = "/links";
 
 /// A link, or a subscription on it, is down or up again.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkChanged<'a> {
-    /// Which.
+    /// The link or subscription.
     pub target: &'a Target,
-    /// How it stands.
+    /// The condition it is in.
     pub condition: &'a Condition,
-    /// What is told of it.
+    /// The change that the notice tells.
     pub news: StateChange,
 }
 
@@ -47,7 +47,7 @@ impl LinkChanged<'_> {
     }
 }
 
-/// It begins with the link, so that one subscription to notices can be filtered by it.
+/// The subject. It begins with the link, so that a subscription to notices can filter by it.
 fn subject(target: &Target) -> String {
     match target {
         Target::Link(link) => format!("{SOURCE}/{link}"),

@@ -14,7 +14,7 @@ use crate::pressure::{Level, PressureChange, Resource, ResourceState, Thresholds
 /// The type of a notice about a change of back pressure.
 pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";
 
-/// Where the pressure is shown (`GET /pressure`), and the `source` of its notices.
+/// The path of `GET /pressure`, which is the `source` of its notices.
 const SOURCE: &str = "/pressure";
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ struct Data<'a> {
     refused_tiers: &'a [Tier],
 }
 
-/// What was read of the resource; left out where nothing can be read any more.
+/// The last reading of the resource; left out where nothing can be read any more.
 #[derive(Serialize)]
 struct Seen {
     reading: u64,

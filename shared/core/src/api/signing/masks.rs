@@ -7,27 +7,27 @@ use super::settings::{SigningSettings, Timed};
 use crate::api::{IsoTimestamp, SecretText};
 use crate::model::Timestamp;
 
-/// Why masked secrets cannot be written.
+/// The reason why masked secrets cannot be written.
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
 pub enum MaskError {
     /// A mask of nothing that is there.
     #[error("a masked secret keeps the one that is there, and there is none")]
     Unknown {
-        /// Its place.
+        /// The place of the mask.
         index: usize,
     },
-    /// A mask that does not say for which secret it stands, where that cannot be told.
+    /// A plain mask, where it is unclear which secret it keeps.
     #[error(
         "{present} secrets are there, so (masked) does not say which one is kept: write it as it is shown, \
          (masked:xxxxxxxx)"
     )]
     Plain {
-        /// Its place.
+        /// The place of the mask.
         index: usize,
-        /// How many secrets there are.
+        /// The number of secrets that are there.
         present: usize,
     },
-    /// Nothing would sign once the present rotation is over.
+    /// Kept secrets that all end: nothing would sign once the present rotation is over.
     #[error(
         "each secret that is kept ends, as they were rotated: read the present ones, and keep one that does \
             not"
@@ -46,8 +46,8 @@ impl MaskError {
 }
 
 impl SigningSettings {
-    /// What to store when these settings are written at `now`, where `present` are the live ones: a mask
-    /// keeps its secret with its time.
+    /// The settings to store when these are written at `now`, where `present` are the live ones: a mask keeps
+    /// its secret with its time.
     pub fn resolved(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
         let Some(written) = &self.secrets else { return Ok(present.clone()) };
         let mut left: Vec<Timed> = present.timed().collect();

@@ -28,7 +28,7 @@ pub struct SigningSettings {
 pub(super) type Timed = (SecretText, Option<IsoTimestamp>);
 
 impl SigningSettings {
-    /// These secrets. The times are left out where none of them ends.
+    /// Settings of these secrets. The times are left out where none of them ends.
     pub fn of(timed: impl IntoIterator<Item = Timed>) -> Self {
         let (secrets, ends): (Vec<_>, Vec<_>) = timed.into_iter().unzip();
         let expires_at = ends.iter().any(Option::is_some).then_some(ends);
@@ -57,7 +57,7 @@ impl SigningSettings {
         Self::of(self.timed().filter(|(_, end)| end.is_none_or(|end| now < end.0)))
     }
 
-    /// How many secrets there may be: one more than may be written while one of them ends, so that a rotation
+    /// The number of secrets allowed: one more than may be written while one of them ends, so that a rotation
     /// has room beside as many as may be written.
     pub(crate) fn secrets_max(&self) -> usize {
         SIGNING_SECRETS_MAX + usize::from(self.is_rotating())

@@ -11,10 +11,10 @@ use crate::events::members::{Members, Value};
 use crate::events::{EventError, Expected, lossy_text};
 use crate::model::BINARY_HEADERS_BYTES_MAX;
 
-/// What data is when the event does not say.
+/// The content type of data where the event names none.
 const CONTENT_TYPE_DEFAULT: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What a header takes besides its name and value: a colon, a space, and the end of its line.
+/// The bytes of a header without its name and value: a colon, a space, and the end of its line.
 const HEADER_FRAME_BYTES: usize = 4;
 
 /// An event as headers and body.
@@ -26,16 +26,16 @@ pub struct BinaryEvent {
     pub body: Bytes,
 }
 
-/// Why a kept text cannot be sent in binary mode. An accepted event never is the cause.
+/// The reason why a kept text cannot be sent in binary mode. An accepted event never is the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// It is not a CloudEvent.
+    /// Not a CloudEvent.
     #[error("not a CloudEvent: {0}")]
     NotAnEvent(#[from] EventError),
     /// An attribute cannot be a header.
     #[error("attribute {attribute} cannot be a header")]
     Header {
-        /// Its name.
+        /// The name of the attribute.
         attribute: String,
     },
 }

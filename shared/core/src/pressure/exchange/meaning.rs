@@ -8,36 +8,36 @@ use crate::pressure::keys::{self, ResourceKeys};
 use crate::pressure::table::FORMULA_STEPS;
 use crate::pressure::{PressureSettings, Profile, Resource, ThresholdRule, ThresholdSettings, table};
 
-/// What `PercentagePhysicalMemoryUsedLimit` may be: the normal threshold, 4 less, stays above zero.
+/// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above zero.
 const MEMORY_LIMIT: std::ops::RangeInclusive<u64> = 5..=100;
 
-/// What the documents give a message of a batch until it expires.
+/// The time after which a message of a batch expires in the documents.
 const ITEM_EXPIRY: Duration = Duration::from_mins(5);
 
-/// Why it can be nothing else.
+/// The reason why it can be nothing else.
 const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because nothing here corresponds to it: \
     a batch ends with its commit, so that no message is ever left in it to expire";
 
-/// Why a key is refused.
+/// The reason why a key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// There is no such key.
     #[error("unknown key {0}; docs/reference/pressure-settings.md lists the keys of back pressure")]
     Unknown(String),
-    /// It stands there twice, and which of them is meant cannot be told.
+    /// A key that stands there twice: it is unclear which of them is meant.
     #[error("{0} is set twice")]
     Twice(String),
-    /// It switches on what the profile `off` switches off.
+    /// A key that switches on what the profile `off` switches off.
     #[error("{} is true, but the pressure profile is off; expected one of the two alone", keys::ENABLED)]
     SwitchedOff,
-    /// Its value is not of its kind, or there is nothing here that it could change.
+    /// A value that is not of the key's kind, or changes nothing here.
     #[error("{key} is {value}; expected {expected}")]
     Value {
         /// The key.
         key: String,
-        /// Its value.
+        /// The value as written.
         value: String,
-        /// What it should be.
+        /// The kind of value it should have.
         expected: &'static str,
     },
 }
@@ -50,7 +50,7 @@ pub(super) enum Border {
     High,
 }
 
-/// What a key means.
+/// The meaning of a key.
 #[derive(Clone, Copy)]
 pub(super) enum Meaning {
     /// A threshold of a resource; where a formula gives it, 0 leaves it to that.
@@ -144,8 +144,8 @@ fn memory_thresholds(limit: u64) -> ThresholdSettings {
     ThresholdSettings { normal: Some(limit - normal), medium: Some(limit - medium), high: Some(limit) }
 }
 
-/// 0 leaves a threshold to its formula; where there is none, it is a threshold like any other, and refused
-/// later.
+/// A threshold as written. 0 leaves it to its formula; without one, 0 is a threshold like any other, and
+/// refused later.
 fn threshold(resource: Resource, number: u64) -> Option<u64> {
     // Whether there is a formula is the same in every profile.
     let row = table(Profile::Scaled).iter().find(|row| row.resource == resource);
@@ -172,7 +172,7 @@ pub(super) const GENERAL: [(&str, Meaning); 15] = [
     (keys::MEMORY_LIMIT, Meaning::MemoryLimit),
 ];
 
-/// What a key means.
+/// Finds the meaning of a key.
 pub(super) fn meaning(key: &str) -> Result<Meaning, KeyError> {
     let general = GENERAL.iter().find(|(name, _)| *name == key).map(|(_, meaning)| *meaning);
     let in_flight = || border(keys::IN_FLIGHT, key).map(Meaning::InFlight);
