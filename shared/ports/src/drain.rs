@@ -1,4 +1,4 @@
-//! How fast deliveries leave the queue, as the monitor asks for it.
+//! The speed at which deliveries leave the queue, as the monitor asks for it.
 
 use std::future::Future;
 use std::time::Duration;

@@ -12,7 +12,7 @@ pub enum ErrorKind {
     PreconditionFailed,
     /// The other side asks for less; try again, not before `retry_after` if it said so.
     Throttled {
-        /// How long to wait, where the other side said it.
+        /// The wait that the other side asked for, if it did.
         retry_after: Option<Duration>,
     },
     /// No answer in time: the operation may or may not have happened.

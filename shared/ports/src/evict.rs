@@ -19,7 +19,7 @@ pub trait Evict: Send + Sync {
 /// The amount that was given back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Evicted {
-    /// How many things were forgotten or closed.
+    /// The number of things that were forgotten or closed.
     pub entries: usize,
     /// The bytes that they are known to have held; never a guess, and so less than what the allocator got
     /// back.

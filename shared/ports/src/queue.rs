@@ -61,9 +61,9 @@ pub struct ReceivedMessage {
     pub receipt: Receipt,
     /// The body, byte for byte as it was sent.
     pub body: Bytes,
-    /// How often it was received, this time included; 1 the first time.
+    /// The number of receives, this one included; 1 the first time.
     pub receive_count: u32,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub sent_at: Timestamp,
 }
 
@@ -72,9 +72,9 @@ pub struct ReceivedMessage {
 pub struct ReceiveRequest {
     /// Most messages, 1..=10.
     pub max: usize,
-    /// How long a received message stays hidden from others, at most 12 hours.
+    /// The time for which a received message stays hidden from others, at most 12 hours.
     pub visibility: Duration,
-    /// How long to wait for a message if none is visible, at most 20 s.
+    /// The time to wait for a message if none is visible, at most 20 s.
     pub wait: Duration,
 }
 
@@ -94,12 +94,12 @@ pub struct BatchResponse {
     pub failures: Vec<MessageId>,
 }
 
-/// How many messages a queue holds, by what they mean. On AWS the numbers are approximate and lag a minute.
+/// The number of messages in a queue, by what they mean. On AWS the numbers are approximate and lag a minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Due and not being worked on.
+    /// Messages that are due and not being worked on.
     pub visible: u64,
-    /// Not due yet.
+    /// Messages that are not due yet.
     pub delayed: u64,
     /// Received and neither deleted nor timed out.
     pub in_flight: u64,

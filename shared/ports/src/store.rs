@@ -31,14 +31,14 @@ pub enum Revalidated {
     Missing,
 }
 
-/// When a put may happen.
+/// The condition under which a put happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutCondition {
-    /// In any case.
+    /// No condition.
     Always,
-    /// Only if there is no object under the key.
+    /// The put happens only if there is no object under the key.
     IfAbsent,
-    /// Only if the object has this version.
+    /// The put happens only if the object has this version.
     IfMatch(ETag),
 }
 
@@ -49,7 +49,7 @@ pub struct ObjectMeta {
     pub key: String,
     /// The size, in bytes.
     pub size: u64,
-    /// When it was last written.
+    /// The time of the last write.
     pub modified_at: Timestamp,
 }
 

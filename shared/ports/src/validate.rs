@@ -46,13 +46,13 @@ pub enum Refusal {
     /// The visibility timeout.
     #[error("a visibility timeout of {0:?}, expected at most {SQS_VISIBILITY_SECS_MAX} s")]
     Visibility(Duration),
-    /// How long a receive waits.
+    /// The wait of a receive.
     #[error("a wait of {0:?}, expected at most {RECEIVE_WAIT_MAX:?}")]
     Wait(Duration),
     /// An object's key.
     #[error("a key is 1 to {KEY_BYTES_MAX} bytes in segments, none of them empty, '.' or '..'")]
     Key,
-    /// How many objects a page may hold.
+    /// The number of objects on a page.
     #[error("a page of {0}, expected 1 to {LIST_PAGE_MAX}")]
     Page(usize),
 }

@@ -1,4 +1,4 @@
-//! One HTTP request to a subscriber's endpoint, and what came of it.
+//! One HTTP request to a subscriber's endpoint, and its result.
 
 use std::fmt;
 use std::future::Future;
@@ -69,7 +69,7 @@ impl fmt::Debug for LateAnswer {
 pub struct WebhookAnswer {
     /// The response, or why there was none.
     pub result: Result<WebhookResponse, SendFailure>,
-    /// From the start of the attempt to its end.
+    /// The time from the start of the attempt to its end.
     pub took: Duration,
     /// The request itself, where it was sent and its time ran out before an answer came.
     pub late: Option<LateAnswer>,

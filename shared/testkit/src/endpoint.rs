@@ -51,7 +51,7 @@ impl MemoryEndpoint {
         std::mem::take(&mut self.lock().requests)
     }
 
-    /// How many links were dropped.
+    /// The number of links that were dropped.
     pub fn links_dropped(&self) -> usize {
         self.lock().links_dropped
     }

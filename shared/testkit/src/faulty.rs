@@ -85,12 +85,12 @@ impl Plan {
         Self { rule: Arc::new(rule), effects: Arc::default(), faults: Arc::default() }
     }
 
-    /// How many calls the plan has seen.
+    /// The number of calls that the plan has seen.
     pub fn effects(&self) -> u64 {
         self.effects.load(Ordering::SeqCst)
     }
 
-    /// How many of them it made fail.
+    /// The number of calls that it made fail.
     pub fn faults(&self) -> u64 {
         self.faults.load(Ordering::SeqCst)
     }

@@ -16,7 +16,7 @@ use posthaste_ports::{
 
 pub use crate::memory_store::MemoryStore;
 
-/// How often a message may be received before it goes to the redrive queue.
+/// The number of receives after which a message goes to the redrive queue.
 pub const MAX_RECEIVE_COUNT: u32 = 3;
 
 pub fn message(body: &'static str) -> OutgoingMessage {

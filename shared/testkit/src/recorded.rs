@@ -45,7 +45,7 @@ pub enum Operation {
     Post,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// With an answer. Single entries of a batch may have failed all the same.
@@ -65,11 +65,11 @@ pub struct Call {
     pub operation: Operation,
     /// The object's key, the listing's prefix, or the endpoint's URL without its query; empty for a queue.
     pub key: String,
-    /// How many messages or objects went out or came back.
+    /// The number of messages or objects that went out or came back.
     pub entries: usize,
-    /// How many bytes of bodies went out or came back.
+    /// The number of bytes of bodies that went out or came back.
     pub bytes: usize,
-    /// How it ended.
+    /// The end of the call.
     pub ended: Ended,
 }
 
@@ -95,17 +95,17 @@ impl Calls {
         std::mem::take(&mut self.lock().ended)
     }
 
-    /// How many calls of an operation there were, over all ports.
+    /// The number of calls of an operation, over all ports.
     pub fn count(&self, operation: Operation) -> usize {
         self.lock().ended.iter().filter(|call| call.operation == operation).count()
     }
 
-    /// How many calls have ended so far, also those that were taken since.
+    /// The number of calls that have ended so far, also those that were taken since.
     pub fn ended_ever(&self) -> u64 {
         self.lock().ended_ever
     }
 
-    /// How many calls have begun and not ended.
+    /// The number of calls that have begun and not ended.
     pub fn under_way(&self) -> usize {
         self.lock().under_way
     }

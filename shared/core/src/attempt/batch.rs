@@ -30,7 +30,7 @@ pub struct Batching {
     pub partial_acknowledgement: bool,
 }
 
-/// How much of a batch one event takes.
+/// The size of one event in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventSize {
     /// Bytes in a request.
@@ -39,7 +39,7 @@ pub struct EventSize {
     pub message: usize,
 }
 
-/// How much fits together.
+/// The size of what fits together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pack {
     /// Most items.
@@ -60,7 +60,7 @@ impl Default for Batching {
 }
 
 impl Batching {
-    /// How events are packed into one request. The two bytes are the brackets of the array.
+    /// The packing of events into one request. The two bytes are the brackets of the array.
     pub fn request(self) -> Pack {
         if !self.enabled {
             return Pack { items_max: 1, bytes_preferred: 0 };

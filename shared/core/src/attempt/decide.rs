@@ -44,7 +44,7 @@ pub enum Outcome {
         /// The status.
         status: u16,
     },
-    /// There was no answer.
+    /// The endpoint gave no answer.
     Failed(SendFailure),
 }
 
@@ -53,7 +53,7 @@ pub enum Outcome {
 pub struct AttemptState {
     /// The attempt just made; the first is 1.
     pub attempt: u16,
-    /// When the event expires.
+    /// The time at which the event expires.
     pub expires_at: Timestamp,
     /// Whether the attempt before this one already found that the host name does not exist.
     pub name_was_unknown: bool,
@@ -139,7 +139,8 @@ pub fn is_expired(expires_at: Timestamp, now: Timestamp) -> bool {
     now >= expires_at
 }
 
-/// When an event expires: the smallest of its own time, the subscription's and the topic's time to live.
+/// The time at which an event expires: the smallest of its own time, the subscription's and the topic's time
+/// to live.
 pub fn expires_at(
     enqueued: Timestamp,
     event: Option<Timestamp>,

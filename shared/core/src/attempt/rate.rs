@@ -1,4 +1,4 @@
-//! How many requests a minute an endpoint gets, over all workers together.
+//! The rate limit of an endpoint: requests a minute, over all workers together.
 //!
 //! Time is handed out: a lease is the next stretch of it that nobody has taken, as long as its requests take
 //! at the rate, and each of its requests has its own moment in it. One object per subscription says up to
@@ -16,7 +16,8 @@ use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
 /// The longest stretch of time that one lease covers, unless a single request takes longer.
 const LEASE_LENGTH: Duration = Duration::from_secs(1);
 
-/// How far ahead a lease may begin. What has no room until then waits in the queue, and not in a worker.
+/// The furthest time ahead at which a lease may begin. A request without room until then waits in the queue,
+/// and not in a worker.
 const LEASE_AHEAD_MAX: Duration = Duration::from_millis(LEASE_AHEAD_MS);
 
 const LEASE_AHEAD_MS: u64 = 1000;
@@ -32,15 +33,14 @@ const TAKEN_AHEAD_MAX: Duration = Duration::from_secs(65);
 /// for longer.
 const LINE_MAX: Duration = Duration::from_hours(2);
 
-/// After so long in which nobody took time, nobody stands in line any more: who is parked comes back to the
-/// minute.
+/// The time after which a line is empty if no worker took anything: parked requests come back to the minute.
 const LINE_IDLE: Duration = Duration::from_mins(3);
 
 /// A rate: whole requests a minute, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(NonZeroU32);
 
-/// Up to when the time of a subscription is taken: what its object under `rates/` holds.
+/// The time up to which a subscription's requests are taken: the content of its object under `rates/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateState {
     taken_until: Timestamp,
@@ -66,7 +66,7 @@ pub struct Token {
 /// A place in the line of those that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// When the request comes back.
+    /// The time at which the request comes back.
     pub due: Timestamp,
     given_at: Timestamp,
 }
@@ -81,13 +81,13 @@ pub enum Grant {
 }
 
 impl Rate {
-    /// So many requests a minute; `None` for zero.
+    /// The rate of this number of requests a minute; `None` for zero.
     pub fn per_minute(requests: u32) -> Option<Self> {
         NonZeroU32::new(requests).map(Self)
     }
 
-    /// So many requests a second, in whole requests a minute, rounded down; `None` for less than one a
-    /// minute, for more than can be counted, and for what is no number.
+    /// The rate of this number of requests a second, in whole requests a minute, rounded down; `None` for
+    /// less than one a minute, for more than can be counted, and for a value that is not a number.
     pub fn per_second(requests: f64) -> Option<Self> {
         let per_minute = (requests * 60.0).floor();
         if !(1.0..=f64::from(u32::MAX)).contains(&per_minute) {
@@ -118,9 +118,9 @@ impl Rate {
         u32::try_from(per_lease).unwrap_or(u32::MAX).max(1)
     }
 
-    /// How long after its moment a request may still be begun: as long as the requests of one lease take, so
-    /// that no more than those come together with the ones that are on time. The rarer the requests, the
-    /// longer each may wait for a lane and for its texts.
+    /// The time after its moment at which a request may still be begun: as long as the requests of one lease
+    /// take, so that no more than those come together with the ones that are on time. The rarer the requests,
+    /// the longer each may wait for a lane and for its texts.
     fn token_kept(self) -> Duration {
         Duration::from_millis(u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get()))
     }
@@ -145,11 +145,11 @@ impl Rate {
         Timestamp::from_millis(nothing_before.as_millis().saturating_sub(LEASE_AHEAD_MS))
     }
 
-    /// When a request that found nothing should try again: after those of this worker that found nothing
-    /// before it, the last of them at the place `last`, so that they do not all come back at once and find
-    /// one place. What is far down the line is not kept in the queue; at the end of the longest line it
-    /// begins again, past what the queue can delay. A line whose last place was given by a clock that was set
-    /// back since is gone.
+    /// Gives a place to a request that found nothing: after those of this worker that found nothing before
+    /// it, the last of them at the place `last`, so that they do not all come back at once and find one
+    /// place. A place far down the line is not kept in the queue; at the end of the longest line it starts
+    /// again, past what the queue can delay. A line whose last place was given by a clock that was set back
+    /// since is gone.
     pub fn line_up(self, last: Option<Place>, nothing_before: Timestamp, now: Timestamp) -> Place {
         let last = last.filter(|last| last.given_at <= now + TAKEN_AHEAD_MAX);
         let after_last = last.map_or(Timestamp::EPOCH, |last| last.due + self.time_of(1));

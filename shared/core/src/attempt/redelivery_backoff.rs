@@ -1,11 +1,11 @@
-//! How long a message rests that a function handed back.
+//! The rest of a message that a function handed back.
 
 use std::time::Duration;
 
 /// The rest after the first time.
 pub const REDELIVERY_BACKOFF_FIRST: Duration = Duration::from_secs(10);
 
-/// After this number of doublings the rest is longer than any visibility timeout of ours.
+/// The number of doublings after which the rest is longer than any visibility timeout of ours.
 const DOUBLINGS_MAX: u32 = 8;
 
 /// How long a message rests that was received for the `receive_count`th time and handed back: short at first,

@@ -30,13 +30,14 @@ pub struct AttemptContext<'a> {
     pub subscription: &'a Subscription,
     /// The schema the events were accepted in, which is the one they are sent in.
     pub schema: Schema,
-    /// How many attempts were made before this one.
+    /// The number of attempts before this one.
     pub attempts_before: u16,
     /// Whether the events are replayed dead letters.
     pub replayed: bool,
-    /// How many deliveries of posthaste the events came through before they were accepted: the most of any.
+    /// The number of deliveries of posthaste that the events came through before they were accepted: the most
+    /// of any.
     pub hops: Hops,
-    /// When the attempt is made.
+    /// The time of the attempt.
     pub at: Timestamp,
     /// The sender, for `WebHook-Request-Origin` and `Origin`: a name without a scheme.
     pub origin: &'a HeaderValue,

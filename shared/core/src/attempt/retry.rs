@@ -41,12 +41,12 @@ pub const JITTER_SHARE_MAX: f64 = 0.1;
 /// … and by at most this long.
 pub const JITTER_MAX: Duration = Duration::from_mins(5);
 
-/// When and how often a subscription's events are tried again.
+/// The rules by which a subscription's events are tried again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryPolicy {
-    /// How many attempts an event gets, 1..=30.
+    /// The number of attempts that an event gets, 1..=30.
     pub attempts_max: u16,
-    /// How long after its acceptance an attempt may still be begun.
+    /// The time after its acceptance at which an attempt may still be begun.
     pub time_to_live: Duration,
     /// The waits after attempt 1, 2, 3 …; never empty, the last one repeats.
     pub schedule: Vec<Duration>,
@@ -61,9 +61,9 @@ pub struct RetryPolicy {
 /// The least waits by status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitFloors {
-    /// For these statuses.
+    /// The waits after these statuses.
     pub by_status: BTreeMap<u16, Duration>,
-    /// For every other status, and for no answer at all.
+    /// The wait after every other status, and after no answer at all.
     pub default: Duration,
 }
 
@@ -73,7 +73,7 @@ pub struct WaitFloors {
 pub struct Jitter(f64);
 
 impl Jitter {
-    /// As much of a length of time as was drawn.
+    /// The part of a length of time that was drawn.
     #[must_use]
     pub fn part_of(self, length: Duration) -> Duration {
         length.mul_f64(self.0)

@@ -16,14 +16,14 @@ pub enum EntryVerdict {
     Retry {
         /// The earliest next attempt.
         not_before: Timestamp,
-        /// How the attempt ended.
+        /// The attempt that just ended.
         last: LastAttempt,
     },
     /// The event is given up.
     GiveUp {
         /// Why.
         reason: DeadLetterReason,
-        /// How the attempt ended that was just made, if one was.
+        /// The attempt that just ended, if one was made.
         last: Option<LastAttempt>,
     },
     /// The event's attempt was not begun; it goes back without delay.
@@ -204,7 +204,7 @@ fn tried(delivery: &Delivery, last: Option<LastAttempt>, entries: Vec<Entry>) ->
     tried
 }
 
-/// Without a policy (the subscription is gone) everything is kept.
+/// Whether the event is dropped. If there is no policy, because the subscription is gone, everything is kept.
 fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bool {
     policy.is_some_and(|policy| {
         !policy.enabled || (reason == DeadLetterReason::TimeToLiveExceeded && !policy.on_expiry)

@@ -29,17 +29,17 @@ pub enum Phase {
 pub struct Condition {
     /// The target's phase.
     pub phase: Phase,
-    /// Since when it stands there.
+    /// The time at which the phase began.
     pub since: Timestamp,
-    /// Since when it has been failing: the first Glitch of this spell.
+    /// The time of the first Glitch of this spell of failures.
     pub failing_since: Timestamp,
     /// The number of this hold in its phase; the first is 1. A pause that was asked for is 0.
     pub hold: u32,
-    /// When the hold ends; while it is recovering, since when it is known to answer.
+    /// The end of the hold; while it is recovering, the time since which it is known to answer.
     pub until: Timestamp,
-    /// How many requests failed in this spell, as far as they counted: the streak, and each probe.
+    /// The number of requests that failed in this spell, as far as they counted: the streak, and each probe.
     pub failures: u32,
-    /// How the last of them failed.
+    /// The last of those failures.
     pub last: Failure,
     /// The probe that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct Condition {
     pub forced: bool,
 }
 
-/// How a request failed.
+/// A failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The failure's name, as in a dead letter.
@@ -110,7 +110,7 @@ impl Condition {
         self.asked && self.phase == Phase::Glitch && self.hold == 0
     }
 
-    /// When the next probe may be made; `None` while it is recovering.
+    /// The time at which the next probe may be made; `None` while it is recovering.
     pub fn next_probe(&self) -> Option<Timestamp> {
         let lease = self.probe.as_ref().map_or(Timestamp::EPOCH, |probe| probe.until);
         (self.phase != Phase::Recovering).then(|| self.until.max(lease))

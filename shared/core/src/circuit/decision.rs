@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::circuit::{Condition, HealthSettings, Phase};
 use crate::model::Timestamp;
 
-/// How soon a delivery in the queue looks again whose target is being asked: most answers come within a
-/// second, and the longest wait for one is a minute.
+/// The time after which a delivery in the queue looks again while its target is probed: most answers come
+/// within a second, and the longest wait for one is a minute.
 pub const PROBE_LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// How often the ramp doubles what is sent at once: 1, 2, 4, 8, 16, 32, and then there is no bound of its
-/// own.
+/// The number of times that the ramp doubles the requests at once: 1, 2, 4, 8, 16, 32. After that it sets no
+/// bound.
 pub(super) const RAMP_STEPS: u32 = 6;
 
 /// The treatment of a delivery, from the mildest to the strictest.
@@ -22,14 +22,14 @@ pub enum CircuitDecision {
     Ramp {
         /// Requests at once, in one worker.
         at_once: u32,
-        /// When there is no bound any more.
+        /// The time at which the bound ends.
         until: Timestamp,
     },
     /// The delivery may be sent as the probe, by the worker that gets the lease for it.
     Probe(Probed),
     /// The delivery waits in the queue.
     Delay {
-        /// When to look again.
+        /// The time to look again.
         until: Timestamp,
     },
     /// The delivery is held.

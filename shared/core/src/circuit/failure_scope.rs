@@ -1,4 +1,4 @@
-//! How far a failure reaches: what it says about the event, the subscription and the link.
+//! The reach of failures: what they say about the event, the subscription and the link.
 
 use crate::attempt::{Outcome, OutcomeName, SendFailure};
 use crate::circuit::{HealthSettings, Successes};
@@ -7,7 +7,7 @@ use crate::model::{Delivery, LastAttempt};
 /// The reach of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureScope {
-    /// Only its events: the endpoint answers, or its host name does not exist, so that waiting cannot help.
+    /// The events alone: the endpoint answers, or its host name does not exist, so that waiting cannot help.
     Event,
     /// The subscription: the link was reached, and what is behind it does not do its work.
     Subscription,
@@ -15,7 +15,7 @@ pub enum FailureScope {
     Link,
 }
 
-/// How far an outcome reaches; `None` for a success, and for what was our own fault.
+/// The reach of an outcome; `None` for a success, and for a fault of our own.
 pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
     match outcome {
         Outcome::Answered { status: 200..=204, .. } | Outcome::Failed(SendFailure::Exhausted) => None,

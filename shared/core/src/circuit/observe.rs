@@ -9,11 +9,11 @@ use crate::model::Timestamp;
 /// A pause that an endpoint asked for, by `Retry-After`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// When it ends.
+    /// The end of the pause.
     pub until: Timestamp,
-    /// How the request ended that was answered so.
+    /// The request that was answered so.
     pub last: Failure,
-    /// When that request was begun.
+    /// The beginning of that request.
     pub began: Timestamp,
     /// The lease of the probe that it was, if it was one.
     pub probe: Option<String>,
@@ -24,11 +24,11 @@ pub struct Asked {
 pub enum Observation {
     /// A streak of failures.
     Failing {
-        /// How many.
+        /// The number of failures.
         failures: u32,
         /// The last of them.
         last: Failure,
-        /// When that one's request was begun: what a target has done since is news that it does not change.
+        /// The beginning of the last failed request. It says nothing about what the target has done since.
         began: Timestamp,
     },
     /// The endpoint asked for a pause.

@@ -8,7 +8,7 @@ const SECOND_MS: u64 = 1000;
 /// A pause of one subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
-    /// When it ends.
+    /// The end of the pause.
     pub until: Timestamp,
     /// Whether it is too short to tell other workers of it.
     pub is_brief: bool,

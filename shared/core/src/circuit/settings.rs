@@ -28,23 +28,23 @@ const CHANGE_DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_h
 /// All settings of failing endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthSettings {
-    /// So many failures in a row, in one worker, are a streak.
+    /// The number of failures in a row, in one worker, that make a streak.
     pub failures_in_a_row: u32,
-    /// So many requests in one invocation that all failed are one as well.
+    /// The number of requests of one invocation that make a streak as well, if all of them failed.
     pub failures_of_invocation: u32,
-    /// How long a Glitch is (`GlitchRetrySeconds`).
+    /// The length of a Glitch (`GlitchRetrySeconds`).
     pub glitch_hold: Duration,
-    /// How many of them there are before Retry.
+    /// The number of Glitches before Retry.
     pub glitches: u32,
-    /// How long the first holds in Retry are …
+    /// The length of the first holds in Retry.
     pub first_hold: Duration,
-    /// … how many of them there are …
+    /// The number of those holds.
     pub first_holds: u32,
-    /// … and how long each is after those.
+    /// The length of every later hold.
     pub later_hold: Duration,
-    /// How long a probe may take before another may be made.
+    /// The time after which another probe may be made, if the last one has no result.
     pub probe_lease: Duration,
-    /// How long the ramp stays at 1, 2, 4 … requests at once.
+    /// The time for which the ramp stays at 1, 2, 4 … requests at once.
     pub ramp_step: Duration,
     /// The time after which a notice says that a link is down, or up again (`StateChangeDelay`).
     pub state_change_delay: Duration,
@@ -140,7 +140,7 @@ impl HealthSettings {
         Ok(())
     }
 
-    /// How long the `nth` hold in Retry is; the first is 1.
+    /// The length of the `nth` hold in Retry; the first is 1.
     pub fn hold(&self, nth: u32) -> Duration {
         if nth <= self.first_holds { self.first_hold } else { self.later_hold }
     }

@@ -12,7 +12,7 @@ use crate::circuit::{
 };
 use crate::model::{Link, PAUSE_MAX, Timestamp};
 
-/// How many parts there are. A link is in the same one as its subscriptions, so that one write tells of both.
+/// The number of parts. A link is in the same part as its subscriptions, so that one write changes both.
 pub const LINK_SHARDS: usize = 16;
 
 /// Most targets of one part. What comes beyond is treated as if it were well.

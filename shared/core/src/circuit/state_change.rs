@@ -6,7 +6,7 @@ use super::decision::RAMP_STEPS;
 use crate::circuit::{Condition, HealthSettings, Phase};
 use crate::model::Timestamp;
 
-/// So long after it recovered, a target is still known: what is held for it goes gently.
+/// The time for which a target is still known after it recovered: what is held for it is released slowly.
 pub const RECOVERED_KNOWN_FOR: Duration = Duration::from_mins(5);
 
 /// A target whose hold ended this long ago without a probe has no deliveries any more: its subscriptions were

@@ -9,7 +9,7 @@ use crate::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName}
 pub enum Target {
     /// Every subscription on this host and port.
     Link(Link),
-    /// One of them. One that moves to another link is another target.
+    /// One subscription on a link. If it moves to another link, it is another target.
     Subscription {
         /// The link of its endpoint.
         link: Link,

@@ -21,13 +21,13 @@ pub struct Delivery {
     pub subscription: SubscriptionName,
     /// The schema of their texts: the one they are sent in.
     pub schema: Schema,
-    /// When they were accepted.
+    /// The time at which they were accepted.
     pub published_at: Timestamp,
     /// The earliest time of the next attempt.
     pub not_before: Timestamp,
-    /// How many attempts were made; 0 before the first.
+    /// The number of attempts; 0 before the first.
     pub attempts: u16,
-    /// How the last attempt ended; `None` before the first.
+    /// The last attempt; `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LastAttempt>,
     /// Whether any attempt had no answer in time, so that one may have come late.
@@ -37,7 +37,7 @@ pub struct Delivery {
     /// program accepted them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// How many deliveries of posthaste they came through before they were accepted.
+    /// The number of deliveries of posthaste that they came through before they were accepted.
     #[serde(default, skip_serializing_if = "Hops::is_none")]
     pub hops: Hops,
     /// The events, at least one.
@@ -45,7 +45,7 @@ pub struct Delivery {
     pub events: Vec<Entry>,
 }
 
-/// How an attempt ended that did not succeed.
+/// An attempt that did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastAttempt {
@@ -54,7 +54,7 @@ pub struct LastAttempt {
     /// The status, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// When it ended.
+    /// The time at which it ended.
     pub at: Timestamp,
     /// Whether an authority said that the host name does not exist.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -71,7 +71,7 @@ pub struct Entry {
     /// The key of this event towards this subscription, the same over all retries; `webhook-id` is made from
     /// it.
     pub key: String,
-    /// When it expires. Fixed when it was accepted.
+    /// The time at which it expires. Fixed when it was accepted.
     pub expires_at: Timestamp,
     /// The event's W3C trace context, where it has one.
     pub traceparent: Option<String>,
@@ -109,17 +109,17 @@ pub struct DeadLetter {
     pub dropped: bool,
 }
 
-/// How long a dead letter has been trying to reach its bucket.
+/// The trouble of a dead letter that cannot reach its bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageTrouble {
     /// The first failure.
     pub since: Timestamp,
-    /// How many there were.
+    /// The number of failures.
     pub failures: u32,
 }
 
 impl StorageTrouble {
-    /// With one failure more.
+    /// The trouble with one failure more.
     pub fn once_more(before: Option<Self>, now: Timestamp) -> Self {
         let before = before.unwrap_or(Self { since: now, failures: 0 });
         Self { failures: before.failures.saturating_add(1), ..before }
@@ -211,7 +211,7 @@ impl Delivery {
         self.attempts > 0 || self.not_before > self.published_at
     }
 
-    /// When the first of its events expires.
+    /// The time at which the first of its events expires.
     pub fn expires_first(&self) -> Timestamp {
         self.events.iter().map(|entry| entry.expires_at).min().unwrap_or(self.published_at)
     }

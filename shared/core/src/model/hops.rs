@@ -10,7 +10,7 @@ use crate::model::limits::HOPS_MAX;
 /// The header, of deliveries and of publish requests.
 pub const HOPS_HEADER: &str = "posthaste-hops";
 
-/// How many deliveries of posthaste an event came through.
+/// The number of deliveries of posthaste that an event came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hops(u8);
@@ -30,7 +30,7 @@ pub enum HopsError {
 }
 
 impl Hops {
-    /// So many hops.
+    /// The hops of this number.
     pub const fn new(hops: u8) -> Self {
         Self(hops)
     }

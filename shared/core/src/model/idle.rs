@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
 
-/// How many notes are written in one idle time, at most, by one process.
+/// The most notes that one process writes in one idle time.
 const NOTES_PER_IDLE_TIME: u32 = 4;
 
 /// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the shortest
@@ -16,14 +16,14 @@ const NOTES_PER_IDLE_TIME: u32 = 4;
 /// queue is slow. What waits longer is found in the object store.
 const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// How long a subscription is there.
+/// The lifetime of a subscription.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetime {
     /// The time without deliveries, updates or dead-letter reads after which it is deleted.
     pub idle: Option<Duration>,
     /// The topic's own idle time: activity of the subscription is activity of the topic.
     pub topic_idle: Option<Duration>,
-    /// From then on it is gone.
+    /// The time from which it is gone.
     pub ends_at: Option<Timestamp>,
 }
 

@@ -57,17 +57,17 @@ pub struct Subscription {
     pub endpoint: EndpointUrl,
     /// The endpoint that its events go to while the first one, or its link, is in Retry. The two differ.
     pub fallback: Option<EndpointUrl>,
-    /// How long the endpoint has to answer.
+    /// The time that the endpoint has to answer.
     pub timeout: Duration,
     /// The schema its events are sent in.
     pub delivery_schema: Schema,
-    /// How a CloudEvent lies in a request.
+    /// The place of a CloudEvent in a request.
     pub content_mode: ContentMode,
     /// The filter that chooses its events.
     pub filter: Arc<Filter>,
-    /// When an attempt is made again.
+    /// The rules for further attempts.
     pub retry: RetryPolicy,
-    /// How events travel together.
+    /// The rules by which events travel together.
     pub batching: Batching,
     /// The treatment of events that are given up.
     pub dead_letter: DeadLetterPolicy,
@@ -75,11 +75,11 @@ pub struct Subscription {
     pub delivery_headers: Vec<DeliveryHeader>,
     /// The secrets that sign its requests.
     pub signing: Vec<SigningSecret>,
-    /// How long it is there.
+    /// The time for which it exists.
     pub lifetime: Lifetime,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].
     pub status: Status,
-    /// Until when the endpoint may consent while it is [`Status::Pending`].
+    /// The time until which the endpoint may consent while it is [`Status::Pending`].
     pub pending_until: Option<Timestamp>,
     /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever is less.
     pub rate: Option<Rate>,
@@ -94,7 +94,7 @@ pub struct DeadLetterPolicy {
     pub on_expiry: bool,
     /// The time between the last attempt and the object.
     pub delay: Duration,
-    /// How long the bucket may refuse an event before it is dropped.
+    /// The time for which the bucket may refuse an event before it is dropped.
     pub give_up_after: Option<Duration>,
 }
 
@@ -167,7 +167,7 @@ impl TopicKeys {
         Self(vec![(Tier::Standard, key1), (Tier::Standard, key2)])
     }
 
-    /// One key more, of this tier.
+    /// Adds a key of this tier.
     #[must_use]
     pub fn with(mut self, tier: Tier, key: Secret) -> Self {
         self.0.push((tier, key));

@@ -11,7 +11,7 @@ pub const OF_ONE_MAX: usize = HELD_PER_OBJECT_MAX;
 /// Deliveries of a folder that may be released, and where to.
 #[derive(Debug)]
 pub struct Permission {
-    /// How many in a pass.
+    /// The deliveries that may go in a pass.
     pub release: Release,
     /// `None` where no endpoint is asked.
     pub target: Option<Target>,
@@ -26,7 +26,7 @@ pub struct Allotment {
     pub folder: HeldFolder,
     /// The part of the pass's room.
     pub room: Amount,
-    /// How many may be sent besides those that have expired.
+    /// The number that may be sent besides those that have expired.
     pub allowed: usize,
     /// Deliveries that have expired by then are sent first. `None` where that was done already.
     pub expired_by: Option<Timestamp>,
@@ -50,7 +50,7 @@ impl Permission {
         Self { release, target: None, in_run_max: usize::MAX }
     }
 
-    /// How many of a folder's deliveries may be sent now.
+    /// The number of a folder's deliveries that may be sent now.
     fn allowed(&self, folder: &HeldFolder, links: &LinkShares) -> usize {
         let left_in_run = self.in_run_max.saturating_sub(folder.released);
         links.allowed(self.release, self.target.as_ref()).min(left_in_run)

@@ -9,8 +9,8 @@ use crate::stored::layout;
 /// Most pages of what is parked that are walked through in one run.
 const PAGES_MAX: usize = 20;
 
-/// So many minutes before an object is due it is left to the ordinary release, which runs beside this and
-/// would send it as well.
+/// The minutes before an object is due in which it is left to the ordinary release, which runs beside this
+/// one and would send it as well.
 const LEFT_BEFORE_DUE_MINUTES: u64 = 1;
 
 /// A subscription whose parked deliveries are to be sent.

@@ -8,7 +8,7 @@ use crate::attempt::{Batching, Rate};
 use crate::circuit::{CircuitDecision, Probed, RECOVERED_KNOWN_FOR};
 use crate::model::{Status, Timestamp};
 
-/// So often what goes in a pass doubles; then it is more than a pass has.
+/// The number of times that what goes in a pass doubles; after that it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;
 
 /// The held deliveries of a subscription that are released. Those whose time is over go whatever it says:
@@ -17,7 +17,7 @@ const DOUBLINGS_MAX: u32 = 10;
 pub enum Release {
     /// All of them, as fast as passes go.
     All,
-    /// So many in a pass, over all subscriptions on the link.
+    /// Most of them in a pass, over all subscriptions on the link.
     AtMost(usize),
     /// One, as the probe of these.
     Probe(Probed),
@@ -25,14 +25,14 @@ pub enum Release {
     Nothing,
 }
 
-/// How an endpoint stands.
+/// The standing of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// The treatment of a delivery to it now.
     pub gate: CircuitDecision,
-    /// Since when it, or its link, has been recovering, if so.
+    /// The time since which it, or its link, has been recovering.
     pub recovering_since: Option<Timestamp>,
-    /// In how many passes of this run something went to its link.
+    /// The number of passes of this run in which something went to its link.
     pub passes: u32,
 }
 

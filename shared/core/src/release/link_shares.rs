@@ -11,9 +11,9 @@ use crate::model::Link;
 #[derive(Debug, Default)]
 pub struct LinkShares {
     probed: BTreeSet<Target>,
-    /// In how many passes something went there.
+    /// The number of passes in which something went to a link.
     passes: BTreeMap<Link, u32>,
-    /// How many went there in this pass.
+    /// The number of deliveries that went to a link in this pass.
     in_pass: BTreeMap<Link, usize>,
 }
 

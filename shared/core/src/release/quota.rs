@@ -1,4 +1,4 @@
-//! How much of what waits may be released at a time, and how much was.
+//! Bounds on what may be released at a time, and counts of what was.
 
 use super::speed::Amount;
 
@@ -40,7 +40,7 @@ impl Released {
 }
 
 impl Quota {
-    /// The same for no more deliveries than this.
+    /// The same quota for no more deliveries than this.
     #[must_use]
     pub fn at_most(self, deliveries: usize) -> Self {
         let deliveries = deliveries.min(self.max.deliveries);

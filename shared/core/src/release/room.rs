@@ -1,4 +1,4 @@
-//! How many held deliveries the queue has room for, so that a backlog neither raises the pressure nor makes
+//! The room that the queue has for held deliveries, so that a backlog neither raises the pressure nor makes
 //! new deliveries wait behind it.
 
 use super::speed::{Amount, Speed};
@@ -25,8 +25,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// How many may be released in the next pass, by this state of the pressure. Where nobody counts the
-    /// queue, as many as a pass may have.
+    /// The number that may be released in the next pass, by this state of the pressure. If the queue is not
+    /// counted, as many as a pass may have.
     pub fn in_pass(&mut self, state: Option<&PressureState>) -> usize {
         let Some(queue) = state.and_then(|state| state.resource(Resource::SubmissionQueue)) else {
             (self.counted_at, self.left) = (None, PASS_MAX);
@@ -40,7 +40,7 @@ impl Room {
         self.left.min(PASS_MAX)
     }
 
-    /// How much of `left`, which a run may still release, the next pass may have at this speed.
+    /// The part of `left`, which a run may still release, that the next pass may have at this speed.
     pub fn for_pass(&mut self, left: Amount, speed: Speed, state: Option<&PressureState>) -> Amount {
         match speed {
             Speed::Full | Speed::Slow => {
@@ -51,7 +51,7 @@ impl Room {
         }
     }
 
-    /// So many were released.
+    /// Notes that this number was released.
     pub fn take(&mut self, released: usize) {
         self.left = self.left.saturating_sub(released);
     }

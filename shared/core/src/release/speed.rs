@@ -20,7 +20,7 @@ const ORDERS_REPEAT_MINUTES: u64 = 4;
 /// The resources that slow the release.
 const SLOWED_BY: [Resource; 2] = [Resource::SubmissionQueue, Resource::DrainTime];
 
-/// How fast a run releases what waits.
+/// The speed at which a run releases what waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
     /// As fast as there is time and room.
@@ -40,7 +40,7 @@ pub enum Waiting {
     Held,
 }
 
-/// In which order a run releases them.
+/// The order in which a run releases them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Side by side.
@@ -133,7 +133,7 @@ impl Amount {
 }
 
 impl RunAccount {
-    /// So much was released of this place.
+    /// Notes that this was released of a place.
     pub fn add(&mut self, place: Waiting, released: Amount) {
         let account = match place {
             Waiting::Parked => &mut self.parked,

@@ -14,12 +14,12 @@ use crate::model::{SubscriptionName, Timestamp, TopicName};
 /// idle.
 pub const ACTIVITY: &str = "activity/";
 
-/// When something last happened to a topic.
+/// The key of the last activity of a topic.
 pub fn topic_activity(topic: &TopicName) -> String {
     format!("{ACTIVITY}{}", topic.folded())
 }
 
-/// When something last happened to a subscription.
+/// The key of the last activity of a subscription.
 pub fn subscription_activity(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{ACTIVITY}{}", folder(topic, subscription))
 }

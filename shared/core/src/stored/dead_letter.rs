@@ -48,12 +48,12 @@ impl Gathered {
         self.count += 1;
     }
 
-    /// How many bytes it has by now.
+    /// The number of bytes by now.
     pub fn bytes(&self) -> usize {
         self.array.len()
     }
 
-    /// How many records it has by now.
+    /// The number of records by now.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -24,7 +24,7 @@ struct Head {
     /// Later than version 1 itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<String>,
-    /// As late.
+    /// Later than version 1 itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     dropped: bool,
 }

@@ -29,7 +29,7 @@ pub struct DisabledMark {
     pub subscription: SubscriptionName,
     /// Why.
     pub reason: String,
-    /// Since when.
+    /// The time at which it was disabled.
     pub since: Timestamp,
 }
 

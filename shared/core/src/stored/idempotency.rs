@@ -48,7 +48,7 @@ pub struct IdempotencyRecord {
     digest: RequestDigest,
     /// Whether that was published, or may be so yet.
     state: State,
-    /// Until when it counts.
+    /// The time until which it counts.
     until: Timestamp,
     /// The id of the request that holds the key. No two requests write the same bytes: a store that
     /// recognizes its own write by them would let both in.
@@ -75,7 +75,7 @@ pub enum Claim {
     Reused,
     /// The same request is being published right now.
     InProgress {
-        /// When it is over, or its claim has lapsed.
+        /// The time until that request is over, or its claim has lapsed.
         retry_after: Duration,
     },
 }

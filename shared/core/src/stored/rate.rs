@@ -13,7 +13,7 @@ use crate::model::{SubscriptionName, TopicName};
 /// The prefix of the states of rates.
 pub const RATES: &str = "rates/";
 
-/// Up to when the time of a subscription with a bound on its rate is taken.
+/// The key of the state of a subscription with a rate limit.
 pub fn rate(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{RATES}{}.json", folder(topic, subscription))
 }

@@ -74,20 +74,20 @@ pub struct ReplayRecord {
     pub identity: Option<Identity>,
     /// The request.
     pub request: ReplayRequest,
-    /// When it was asked for.
+    /// The time of the request.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// The time of the last write.
     pub updated_at: Timestamp,
     /// The state.
     pub state: ReplayState,
-    /// Why it waits, or was cancelled.
+    /// The reason why it waits, or was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReplayReason>,
-    /// How far it has come.
+    /// The progress.
     pub progress: ReplayProgress,
 }
 
-/// How far a replay has come. Everything up to here was sent, or counted as failed.
+/// The progress of a replay. Everything up to here was sent, or counted as failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayProgress {
@@ -97,31 +97,31 @@ pub struct ReplayProgress {
     /// An object after that which was looked at in part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartOfObject>,
-    /// When the last queued event is due.
+    /// The time at which the last queued event is due.
     pub paced_until: Timestamp,
-    /// How many objects were looked at to their ends.
+    /// The number of objects that were looked at to their ends.
     pub objects: u64,
-    /// How many events were asked for in the objects looked at so far.
+    /// The number of events that were asked for in the objects looked at so far.
     pub found: u64,
-    /// How many of those were queued. Its name in the record is that of older programs.
+    /// The number of those that were queued. Its name in the record is that of older programs.
     #[serde(rename = "replayed")]
     pub queued: u64,
-    /// How many events, or whole objects, could not be.
+    /// The number of events, or whole objects, that could not be queued.
     pub failed: u64,
     /// The first of those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
 }
 
-/// How far an object was looked at.
+/// An object that was looked at in part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartOfObject {
     /// The object's key.
     pub key: String,
-    /// How many of its events are done with.
+    /// The number of its events that are done with.
     pub events: usize,
-    /// In how many runs it could not be read or sent at all.
+    /// The number of runs in which it could not be read or sent at all.
     #[serde(default)]
     pub failures: u32,
 }
@@ -172,13 +172,13 @@ impl ReplayRecord {
         matches!(self.state, ReplayState::Done | ReplayState::Cancelled)
     }
 
-    /// The same in another state.
+    /// The same replay in another state.
     #[must_use]
     pub fn turned(self, state: ReplayState, reason: Option<ReplayReason>, now: Timestamp) -> Self {
         Self { state, reason, updated_at: now, ..self }
     }
 
-    /// As users see it.
+    /// The replay as users see it.
     pub fn shown(&self) -> ReplayView {
         let progress = &self.progress;
         ReplayView {
@@ -200,7 +200,7 @@ impl ReplayRecord {
 }
 
 impl ReplayProgress {
-    /// How many events of this object are done with.
+    /// The number of events of this object that are done with.
     pub fn done_of(&self, key: &str) -> usize {
         self.part.as_ref().filter(|part| part.key == key).map_or(0, |part| part.events)
     }

@@ -57,12 +57,12 @@ pub struct TopicRecord {
     /// The keys of the other tiers, as far as there are any.
     #[serde(default, skip_serializing_if = "TierKeys::is_empty")]
     pub tier_keys: TierKeys,
-    /// When the topic was made.
+    /// The time at which the topic was created.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// The time of the last write.
     pub updated_at: Timestamp,
     /// When the topic was deleted: its object is about to go. Such a record is no topic any more, and whoever
-    /// finds it must not write a new one in its place before [`TOMBSTONE_STANDS`] is over.
+    /// finds it must not write a new one in its place before `TOMBSTONE_STANDS` is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
     /// The identities of the topic and its subscriptions. Older programs pass them over, so that a record

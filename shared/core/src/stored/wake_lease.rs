@@ -23,14 +23,14 @@ pub struct WakeLease {
     pub checkpoint: Checkpoint,
 }
 
-/// How far one run came, from which the next one goes on.
+/// The progress of one run, from which the next one goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
     /// The oldest minute, since the epoch, for which something may still be parked. `None` if that is not
     /// known.
     pub open_from_minute: Option<u64>,
-    /// When what lies before that minute is scanned all the same.
+    /// The time at which what lies before that minute is scanned all the same.
     pub scan_at: Option<Timestamp>,
     /// The last temporary topic that was looked at, where a run did not come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,10 +43,10 @@ pub struct Checkpoint {
     /// come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired_to: Option<String>,
-    /// When the last run began.
+    /// The time at which the last run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<Timestamp>,
-    /// When runs began again after an outage. `None` if none is known.
+    /// The time at which runs began again after an outage. `None` if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awake_since: Option<Timestamp>,
     /// The scan for what was parked by a clock that was ahead. `None` if all was looked at.
@@ -58,7 +58,7 @@ pub struct Checkpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SetBackScan {
-    /// When it began.
+    /// The time at which it began.
     pub began_at: Timestamp,
     /// The key after which it goes on.
     pub after: String,

@@ -16,7 +16,7 @@ use posthaste_ports::{
     ReceiveRequest, ReceivedMessage,
 };
 
-/// How often a queue that lags is asked again before what was sent counts as lost.
+/// The number of times that a queue that lags is asked again before a message that was sent counts as lost.
 const PATIENCE: usize = 50;
 
 /// A visibility timeout that no case outlasts by accident and a few can wait for.

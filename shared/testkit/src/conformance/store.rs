@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::{cases, run_all};
 use posthaste_ports::{ETag, ErrorKind, ObjectStore, PutCondition, Revalidated};
 
-/// How many race for one put.
+/// The number of writers that race for one put.
 const RACERS: usize = 32;
 
 /// Makes stores.

@@ -31,7 +31,7 @@ pub enum Follow {
     JudgeAll,
 }
 
-/// One attempt of a batch: what its parts have shown so far.
+/// One attempt of a batch: the results of its parts so far.
 #[derive(Debug, Default)]
 pub struct Splitting {
     is_split: bool,

@@ -31,7 +31,7 @@ pub struct Ask<'a> {
     pub code: &'a SecretText,
     /// The id of the request. A UUID.
     pub id: &'a str,
-    /// When it is asked.
+    /// The time of the request.
     pub at: Timestamp,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::model::Timestamp;
 
-/// How far ahead events are queued: until the next run of `wake`.
+/// The time ahead for which events are queued: until the next run of `wake`.
 pub const PACE_HORIZON: Duration = Duration::from_mins(1);
 
 const MICROS_PER_SEC: u64 = 1_000_000;
@@ -27,7 +27,7 @@ impl Pace {
         Self { per_second: per_second.max(1), began: now, next_us: micros(ahead) }
     }
 
-    /// How many events may still be queued in this run.
+    /// The number of events that may still be queued in this run.
     pub fn room(&self) -> usize {
         let left_us = micros(PACE_HORIZON).saturating_sub(self.next_us);
         usize::try_from(left_us.saturating_mul(self.per_second.into()).div_ceil(MICROS_PER_SEC))

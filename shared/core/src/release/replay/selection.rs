@@ -35,7 +35,7 @@ pub enum ReplayRequestError {
     Foreign {
         /// The key's place in the request, from 0.
         index: usize,
-        /// How the subscription's own begin.
+        /// The prefix of the subscription's own keys.
         prefix: String,
     },
 }
@@ -107,7 +107,7 @@ impl Selection {
         })
     }
 
-    /// How many events are delivered per second.
+    /// The number of events that are delivered per second.
     pub fn rate_per_second(&self) -> u32 {
         self.rate_per_second
     }

@@ -30,7 +30,7 @@ pub struct Replay<'a> {
 /// An event that was asked for, with its place in its object.
 #[derive(Debug, Clone)]
 pub struct Sendable {
-    /// From 0.
+    /// The place in its object, from 0.
     pub index: usize,
     /// The dead letter.
     pub letter: Restored,
@@ -43,7 +43,7 @@ pub struct ReplayMessage {
     pub body: Bytes,
     /// The `MessageGroupId`.
     pub group: String,
-    /// How long the queue hides it.
+    /// The time for which the queue hides it, in seconds.
     pub delay_secs: u16,
     /// The places of its events in their object.
     pub indexes: Vec<usize>,

@@ -35,7 +35,7 @@ pub fn dead_letter_hour(prefix: &str, key: &str) -> Option<Range<Timestamp>> {
     Some(begins..Timestamp::from_millis(begins.as_millis() + HOUR_MS))
 }
 
-/// From `from` on and before `to`. What is left out restricts nothing.
+/// The time from `from` on and before `to`. A bound that is left out restricts nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WrittenIn {
     /// At this time or later.
@@ -46,7 +46,7 @@ pub struct WrittenIn {
 
 impl WrittenIn {
     /// Whether an object that a list shows was written in this time. Its key tells the hour; its own time is
-    /// exact, unless somebody copied it later. `prefix` is its subscription's. An object whose key tells no
+    /// exact, unless it was copied later. `prefix` is its subscription's. An object whose key tells no
     /// hour was written at no time.
     pub fn takes(&self, prefix: &str, key: &str, modified_at: Timestamp) -> bool {
         let Some(hour) = dead_letter_hour(prefix, key) else { return false };

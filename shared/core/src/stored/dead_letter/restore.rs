@@ -17,14 +17,14 @@ use crate::model::{Created, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYT
 /// A dead letter as it was read from its object.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// Why it was given up, as it is written.
+    /// The reason why it was given up, as it is written.
     pub reason: Box<str>,
-    /// For which creation of its subscription it was accepted; `None` where an older program gave it up, or
-    /// another's.
+    /// The creation of its subscription that it was accepted for; `None` where an older program gave it up,
+    /// or another's.
     pub identity: Option<Identity>,
-    /// When it was accepted, where it says so.
+    /// The time at which it was accepted, if it says so.
     pub published_at: Option<Timestamp>,
-    /// The event, byte for byte as it was. In a record of a version before [`ORIGINAL_ATTRIBUTES`], a member
+    /// The event, byte for byte as it was. In a record of a version before `originalattributes`, a member
     /// of the producer's own that had the name of one of ours is gone.
     pub event: Event,
 }
@@ -41,7 +41,7 @@ pub enum RestoreError {
     /// A custom event whose envelope says too little, or too much.
     #[error("a custom event whose envelope cannot be read")]
     Envelope,
-    /// Without our members it is not as its schema says.
+    /// The text without our members is not as its schema says.
     #[error("not an event of its schema")]
     Event(#[source] EventError),
 }
