@@ -10,3 +10,19 @@ mod pauses;
 mod ramps;
 pub(crate) mod record;
 pub(crate) mod route;
+
+use std::sync::Arc;
+
+use posthaste_ports::Ports;
+use posthaste_services::LinkHealth;
+
+use counts::WorkerCounts;
+
+/// The circuit breaker of one worker.
+pub(crate) struct Circuit<P: Ports> {
+    pub(crate) links: LinkHealth<P::Store, P::Clock>,
+    pub(crate) webhook: Arc<P::Webhook>,
+    pub(crate) clock: P::Clock,
+    pub(crate) entropy: P::Entropy,
+    pub(crate) counts: WorkerCounts,
+}

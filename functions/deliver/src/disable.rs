@@ -19,14 +19,10 @@ const REASON: &str = "the endpoint answered 410 Gone";
 
 /// Disables subscriptions.
 pub(crate) struct Disabler<P: Ports> {
-    ports: Arc<NoticePorts<P>>,
+    pub(crate) ports: Arc<NoticePorts<P>>,
 }
 
 impl<P: Ports> Disabler<P> {
-    pub(crate) fn new(ports: Arc<NoticePorts<P>>) -> Self {
-        Self { ports }
-    }
-
     /// Disables the subscription. If that is cut off or cannot be written, its next event meets the same
     /// answer and tries again.
     pub(crate) async fn disable_subscription(&self, invocation: &Invocation, subscription: &Subscription) {
@@ -100,8 +96,7 @@ fn disabled(object: &Object, subscription: &Subscription, since: Timestamp) -> O
 mod tests {
     use posthaste_core::api::TopicSettings;
     use posthaste_ports::{ETag, ObjectStore, PutCondition};
-    use posthaste_services::Registry;
-    use posthaste_testkit::{Faulty, Operation, Plan, Recorded};
+    use posthaste_testkit::Operation;
     use serde_json::{Value, json};
 
     use super::*;
@@ -143,16 +138,7 @@ mod tests {
     }
 
     fn disabler(world: &World) -> Disabler<TestPorts> {
-        let state =
-            Faulty::new(Recorded::new(world.memory.clone(), "topics", &world.calls), "topics", &Plan::none());
-        let registry = Registry::new(state, world.clock.clone(), std::time::Duration::ZERO);
-        Disabler::new(Arc::new(NoticePorts {
-            queue: Arc::clone(&world.queue),
-            state: Arc::clone(&world.state),
-            registry: Arc::new(registry),
-            clock: world.clock.clone(),
-            entropy: world.entropy.clone(),
-        }))
+        Disabler { ports: world.notice_ports() }
     }
 
     #[tokio::test]

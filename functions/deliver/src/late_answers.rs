@@ -13,15 +13,16 @@ use bytes::Bytes;
 use futures_util::stream::{self, FuturesUnordered, StreamExt};
 use metrics::counter;
 use parking_lot::Mutex;
-use posthaste_core::attempt::partial::acknowledged;
-use posthaste_core::attempt::{Acknowledged, AnswerBody, BatchEvent};
+use posthaste_core::attempt::BatchEvent;
 use posthaste_core::circuit::Target;
 use posthaste_core::model::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX, Subscription};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse};
 use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::outbound::acknowledged;
 use posthaste_services::stop_at;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
 
 use crate::concurrency::{Bound, ConcurrencyLimits, Permit};
 
@@ -34,13 +35,9 @@ pub(crate) struct LateAnswers<P: Ports> {
     clock: P::Clock,
     /// Limits their number, so that a hanging endpoint cannot pile up connections.
     limits: ConcurrencyLimits,
-    listener: Mutex<Listener>,
-}
-
-#[derive(Debug, Default)]
-struct Listener {
-    sender: Option<UnboundedSender<Waiting>>,
-    is_closed: bool,
+    /// The way to the listener, if there is one.
+    listener: Mutex<Option<UnboundedSender<Waiting>>>,
+    closed: CancellationToken,
 }
 
 /// One request that goes on.
@@ -66,30 +63,21 @@ pub(crate) struct LateEvent {
 }
 
 /// Stops handing requests to a listener that has ended.
-struct Listening<'a>(&'a Mutex<Listener>);
+struct Listening<'a>(&'a Mutex<Option<UnboundedSender<Waiting>>>);
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        self.0.lock().sender = None;
-    }
-}
-
-impl LateEvent {
-    fn in_batch(&self) -> BatchEvent<'_> {
-        BatchEvent { text: &self.text, envelope_id: self.envelope_id.as_deref() }
+        *self.0.lock() = None;
     }
 }
 
 impl<P: Ports> LateAnswers<P> {
-    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock) -> Self {
-        let per_subscription = Bound::fixed(LATE_ANSWERS_PER_LINK_MAX);
-        let limits = ConcurrencyLimits::new(LATE_ANSWERS_MAX, per_subscription, LATE_ANSWERS_PER_LINK_MAX);
-        Self { state, clock, limits, listener: Mutex::default() }
-    }
-
-    /// Ends the requests that go on, and lets none go on any more.
-    pub(crate) fn close(&self) {
-        *self.listener.lock() = Listener { sender: None, is_closed: true };
+    /// Once `closed` is cancelled, the requests that go on end, and no other goes on.
+    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock, closed: CancellationToken) -> Self {
+        let per_link = LATE_ANSWERS_PER_LINK_MAX;
+        let limits =
+            ConcurrencyLimits::new(LATE_ANSWERS_MAX, Bound::fixed(per_link), per_link, closed.clone());
+        Self { state, clock, limits, listener: Mutex::default(), closed }
     }
 
     /// Lets a request go on that was not answered in time, if there is a listener and room.
@@ -100,7 +88,7 @@ impl<P: Ports> LateAnswers<P> {
         subscription: &Arc<Subscription>,
         events: impl FnOnce() -> Vec<LateEvent>,
     ) {
-        let Some(sender) = self.listener.lock().sender.clone() else { return };
+        let Some(sender) = self.listener.lock().clone() else { return };
         let Some(permit) = self.limits.try_enter(target) else {
             tracing::debug!(
                 topic = %subscription.topic, subscription = %subscription.name,
@@ -114,33 +102,31 @@ impl<P: Ports> LateAnswers<P> {
         let _ = sender.send(Waiting { answer, subscription, events, until, _permit: permit });
     }
 
-    /// Waits for late answers until [`close`](Self::close). Dropping it ends the requests.
+    /// Waits for late answers until they are closed. Dropping it ends the requests.
     pub(crate) async fn hear(&self) {
-        let mut receiver = self.listen();
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => {}
+            () = self.listen() => {}
+        }
+    }
+
+    async fn listen(&self) {
+        let (sender, mut receiver) = unbounded_channel();
+        *self.listener.lock() = Some(sender);
         let _listening = Listening(&self.listener);
         let mut waiting = FuturesUnordered::new();
         loop {
             tokio::select! {
-                next = receiver.recv() => match next {
-                    Some(next) => waiting.push(catch_panic(self.hear_one(next))),
-                    None => return,
-                },
+                Some(next) = receiver.recv() => waiting.push(catch_panic(self.hear_one(next))),
                 Some(heard) = waiting.next(), if !waiting.is_empty() => {
                     if heard.is_err() {
                         tracing::error!("waiting for a late answer panicked");
                     }
                 }
+                else => return,
             }
         }
-    }
-
-    fn listen(&self) -> UnboundedReceiver<Waiting> {
-        let (sender, receiver) = unbounded_channel();
-        let mut listener = self.listener.lock();
-        if !listener.is_closed {
-            listener.sender = Some(sender);
-        }
-        receiver
     }
 
     async fn hear_one(&self, waiting: Waiting) {
@@ -166,11 +152,8 @@ impl<P: Ports> LateAnswers<P> {
         let failures: Vec<PortError> = notes.filter_map(|noted| ready(noted.err())).collect().await;
         if let Some(error) = failures.first() {
             let error = error as &dyn std::error::Error;
-            tracing::warn!(
-                failures = failures.len(),
-                error,
-                "late answers not noted, their events are sent again"
-            );
+            let failures = failures.len();
+            tracing::warn!(failures, error, "late answers not noted, their events are sent again");
         }
     }
 
@@ -189,13 +172,10 @@ fn report(subscription: &Subscription, events: usize) {
 
 /// The keys of the events that an answer of success says have arrived.
 fn arrived(subscription: &Subscription, events: Vec<LateEvent>, response: &WebhookResponse) -> Vec<String> {
-    let acknowledged = if subscription.batching.partial_acknowledgement {
-        let batch: Vec<_> = events.iter().map(LateEvent::in_batch).collect();
-        let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
-        acknowledged(body, &batch)
-    } else {
-        Acknowledged::All
-    };
+    let batch = events
+        .iter()
+        .map(|event| BatchEvent { text: &event.text, envelope_id: event.envelope_id.as_deref() });
+    let acknowledged = acknowledged(subscription, response, batch);
     let arrived = events.into_iter().enumerate().filter(|(index, _)| acknowledged.includes(*index));
     arrived.map(|(_, event)| event.key).collect()
 }
@@ -209,7 +189,7 @@ mod tests {
     use crate::testing::{TestPorts, World, response, subscription, target};
 
     fn late_answers(world: &World) -> LateAnswers<TestPorts> {
-        LateAnswers::new(Arc::clone(&world.state), world.clock.clone())
+        LateAnswers::new(Arc::clone(&world.state), world.clock.clone(), world.stopped.clone())
     }
 
     fn events(count: usize) -> Vec<LateEvent> {
@@ -226,14 +206,14 @@ mod tests {
         let (late, own) = (late_answers(world), subscription(more));
         let answer = LateAnswer::new(async move { Ok(response(status, None, body)) });
         let send = async {
-            while late.listener.lock().sender.is_none() {
+            while late.listener.lock().is_none() {
                 tokio::task::yield_now().await;
             }
             late.let_go_on(answer, &target(&own), &own, || events(2));
             for _ in 0..50 {
                 tokio::task::yield_now().await;
             }
-            late.close();
+            world.stopped.cancel();
         };
         tokio::join!(late.hear(), send);
         let page = world.memory.list(layout::LATE, None, 10).await.unwrap();
@@ -268,7 +248,7 @@ mod tests {
         let late = late_answers(&world);
         let answer = || LateAnswer::new(async { Ok(response(204, None, "")) });
         late.let_go_on(answer(), &target(&own), &own, || panic!("gathered"));
-        late.close();
+        world.stopped.cancel();
         late.hear().await;
         late.let_go_on(answer(), &target(&own), &own, || panic!("gathered"));
         assert_eq!(world.calls.count(Operation::Put), 0);

@@ -5,6 +5,7 @@ mod concurrency;
 mod deadlines;
 mod disable;
 mod invocation;
+mod kept;
 mod late_answers;
 mod limits;
 mod notify;
@@ -23,11 +24,10 @@ use std::time::Duration;
 use posthaste_core::attempt::Jitter;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, stop_at};
+use tokio_util::sync::CancellationToken;
 
+use circuit::Circuit;
 use circuit::counts::WorkerCounts;
-use circuit::record::Recorder;
-use circuit::route::Router;
-use concurrency::ConcurrencyLimits;
 use deadlines::Deadlines;
 pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
 use disable::Disabler;
@@ -39,9 +39,8 @@ use payloads::PayloadReader;
 use plan::plan;
 use rate_limit::RateLimiter;
 use receive::Receiver;
-use send::{Attempts, Parts, Sender};
+use send::{Attempts, Sender};
 use settle::Settler;
-use settle::replace::Messages;
 use settle::waiting::WaitingObjects;
 
 /// The ports of deliver.
@@ -68,15 +67,13 @@ pub struct DeliverPorts<P: Ports> {
 pub struct Deliver<P: Ports> {
     clock: P::Clock,
     entropy: P::Entropy,
-    links: Arc<LinkHealth<P::Store, P::Clock>>,
-    counts: Arc<WorkerCounts>,
-    limits: Arc<ConcurrencyLimits>,
+    circuit: Arc<Circuit<P>>,
     late_answers: Arc<LateAnswers<P>>,
     receiver: Receiver<P>,
     sender: Sender<P>,
-    recorder: Arc<Recorder<P>>,
     settler: Settler<P>,
     waiting: WaitingObjects<P>,
+    stopped: CancellationToken,
 }
 
 impl<P: Ports> Deliver<P> {
@@ -93,12 +90,12 @@ impl<P: Ports> Deliver<P> {
             invocation.jobs = self.receiver.receive(&invocation, batch).await;
             let invocation = &invocation;
             self.settler.settle_unsent(invocation).await;
-            let is_problem = |delivery: &_, subscription: &_| {
-                self.counts.is_problem(delivery, subscription, self.links.settings())
-            };
+            let Circuit { counts, links, .. } = &*self.circuit;
+            let is_problem =
+                |delivery: &_, subscription: &_| counts.is_problem(delivery, subscription, links.settings());
             let requests = plan(&invocation.jobs, is_problem, || Jitter::new(self.entropy.fraction()));
             self.sender.send_all(invocation, requests, &self.settler).await;
-            self.recorder.end_invocation(invocation).await;
+            self.circuit.end_invocation(invocation).await;
             self.waiting.store(invocation).await;
         };
         if stop_at(&self.clock, deadline, work).await.is_none() {
@@ -118,76 +115,68 @@ impl<P: Ports> Deliver<P> {
     /// Begins no attempt any more, and waits for no late answer: what has not begun goes back to the queue.
     /// For a process that is to end.
     pub fn stop(&self) {
-        self.limits.close();
-        self.late_answers.close();
+        self.stopped.cancel();
     }
 
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
         let DeliverPorts { queue, state, registry, links, webhook, clock, entropy, drain } = ports;
-        let (queue, state, registry) = (Arc::new(queue), Arc::new(state), Arc::new(registry));
-        let (links, webhook, counts) = (Arc::new(links), Arc::new(webhook), Arc::<WorkerCounts>::default());
-        let limits = Arc::new(settings.concurrency());
-        let messages = Arc::new(Messages::new(Arc::clone(&queue)));
-        let payloads = Arc::new(PayloadReader::new(Arc::clone(&state), clock.clone(), &settings));
-        let late_answers = Arc::new(LateAnswers::new(Arc::clone(&state), clock.clone()));
-        let rates = RateLimiter::new(Arc::clone(&state), clock.clone());
-        let router = Router::new(Arc::clone(&links), clock.clone(), entropy.clone(), Arc::clone(&counts));
-        let recorder =
-            Recorder::new(Arc::clone(&links), Arc::clone(&webhook), clock.clone(), Arc::clone(&counts));
-        let recorder = Arc::new(recorder);
+        let (queue, state) = (Arc::new(queue), Arc::new(state));
+        let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
+        let stopped = CancellationToken::new();
+        let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
+        let late_answers = Arc::new(LateAnswers::new(state.clone(), clock.clone(), stopped.clone()));
+        let circuit = Arc::new(Circuit {
+            links,
+            webhook: webhook.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            counts: WorkerCounts::default(),
+        });
         let notice_ports = Arc::new(NoticePorts {
-            queue,
-            state: Arc::clone(&state),
-            registry: Arc::clone(&registry),
+            queue: queue.clone(),
+            state: state.clone(),
+            registry: registry.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
         });
-        let attempts = Attempts {
-            webhook,
-            clock: clock.clone(),
-            origin: settings.origin,
-            late_answers: Arc::clone(&late_answers),
-        };
-        let split = Parts {
-            clock: clock.clone(),
-            limits: Arc::clone(&limits),
-            rates,
-            router,
-            attempts,
-            recorder: Arc::clone(&recorder),
-        };
         Self {
             receiver: Receiver {
+                queue: queue.clone(),
                 registry,
-                state: Arc::clone(&state),
+                state: state.clone(),
                 clock: clock.clone(),
                 drain: drain.clone(),
-                messages: Arc::clone(&messages),
             },
             sender: Sender {
-                payloads: Arc::clone(&payloads),
-                parts: split,
                 clock: clock.clone(),
+                limits: settings.concurrency(stopped.clone()),
+                rates: RateLimiter::new(state.clone(), clock.clone()),
+                circuit: circuit.clone(),
+                payloads: payloads.clone(),
                 requests_per_link_start: settings.requests_per_link_start,
+                attempts: Attempts {
+                    webhook,
+                    clock: clock.clone(),
+                    origin: settings.origin,
+                    late_answers: late_answers.clone(),
+                },
             },
             settler: Settler {
-                state: Arc::clone(&state),
+                queue: queue.clone(),
+                state: state.clone(),
                 clock: clock.clone(),
                 drain,
                 activity: Activity::default(),
-                disabler: Disabler::new(Arc::clone(&notice_ports)),
+                disabler: Disabler { ports: notice_ports.clone() },
                 notices: DroppedNotices { ports: notice_ports, payloads },
-                messages: Arc::clone(&messages),
             },
-            waiting: WaitingObjects::new(state, clock.clone(), entropy.clone(), messages),
+            waiting: WaitingObjects { queue, state, clock: clock.clone(), entropy: entropy.clone() },
             clock,
             entropy,
-            links,
-            counts,
-            limits,
+            circuit,
             late_answers,
-            recorder,
+            stopped,
         }
     }
 }

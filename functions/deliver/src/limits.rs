@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use posthaste_core::model::origin;
+use tokio_util::sync::CancellationToken;
 
 use crate::concurrency::{Bound, ConcurrencyLimits, subscription_max};
 
@@ -51,10 +52,10 @@ impl DeliverSettings {
         if start > max { Err(LinkBoundsError { start, max }) } else { Ok(()) }
     }
 
-    pub(crate) fn concurrency(&self) -> ConcurrencyLimits {
+    pub(crate) fn concurrency(&self, closed: CancellationToken) -> ConcurrencyLimits {
         let max = subscription_max(self.requests_per_link_max);
         let per_subscription = Bound::new(self.requests_per_link_start, self.waiting_per_connection, max);
-        ConcurrencyLimits::new(self.requests_max, per_subscription, self.requests_per_link_max)
+        ConcurrencyLimits::new(self.requests_max, per_subscription, self.requests_per_link_max, closed)
     }
 }
 

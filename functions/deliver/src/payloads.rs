@@ -12,10 +12,11 @@ use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
 use posthaste_core::model::Payload;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::stop_at;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::invocation::EntryRef;
 use crate::limits::{DeliverSettings, OUR_FAULT_WAIT};
-use budget::{HeldBytes, PayloadBudget};
+use budget::PayloadBudget;
 
 /// Reads payloads within the budget.
 pub(crate) struct PayloadReader<P: Ports> {
@@ -29,7 +30,7 @@ pub(crate) struct PayloadReader<P: Ports> {
 pub(crate) struct Payloads {
     pub(crate) texts: Vec<Result<Bytes, EntryVerdict>>,
     /// The right to hold them.
-    pub(crate) held: Option<HeldBytes>,
+    pub(crate) held: Option<OwnedSemaphorePermit>,
 }
 
 /// An event with its text.
@@ -56,13 +57,11 @@ impl<P: Ports> PayloadReader<P> {
             return Payloads { texts, held: None };
         };
         let mut texts: Vec<_> = payloads.iter().map(|payload| inline(payload)).collect();
-        let mut reads = Vec::new();
-        for (index, payload) in payloads.iter().enumerate() {
-            if let Payload::Stored { key, .. } = payload {
-                reads.push(self.stored(index, key, payload));
-            }
-        }
-        let mut reads = stream::iter(reads).buffer_unordered(self.reads_max);
+        let reads = payloads.iter().enumerate().filter_map(|(index, payload)| match payload {
+            Payload::Stored { key, .. } => Some(self.stored(index, key, payload)),
+            Payload::Inline(_) => None,
+        });
+        let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(self.reads_max);
         let all = async {
             while let Some((index, text)) = reads.next().await {
                 texts[index] = Some(text);
@@ -72,7 +71,7 @@ impl<P: Ports> PayloadReader<P> {
             tracing::warn!("payloads not read in time, their events are postponed");
         }
         let texts = texts.into_iter().map(|text| text.unwrap_or_else(|| Err(self.postponed()))).collect();
-        Payloads { texts, held: Some(held) }
+        Payloads { texts, held }
     }
 
     async fn stored(

@@ -19,8 +19,9 @@ use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::{SingleFlight, stop_at};
 
+use crate::kept::Kept;
 use crate::limits::OUR_FAULT_WAIT;
-use limiter::{Available, Limiter, Limiters};
+use limiter::{Available, Limiter};
 
 /// How often a lease is asked for until a request has its permit. A request that has none by then lost every
 /// one to other workers or other requests, or they came too late to be of use.
@@ -34,7 +35,8 @@ pub(crate) const ADMITTED_WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct RateLimiter<P: Ports> {
     state: Arc<P::Store>,
     clock: P::Clock,
-    limiters: Limiters,
+    /// By the key of the stored state.
+    limiters: Kept<String, Limiter>,
     /// The leases that are being asked for.
     leases: SingleFlight<Result<(), Arc<LeaseError>>>,
 }
@@ -61,7 +63,7 @@ impl RatePermit {
 
 impl<P: Ports> RateLimiter<P> {
     pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock) -> Self {
-        Self { state, clock, limiters: Limiters::default(), leases: SingleFlight::default() }
+        Self { state, clock, limiters: Kept::new(), leases: SingleFlight::default() }
     }
 
     /// Waits for the permit of a request, but not past `last_start`, the last moment at which it could begin,
@@ -90,7 +92,7 @@ impl<P: Ports> RateLimiter<P> {
     ) -> Result<Token, EntryVerdict> {
         let key = layout::rate(&subscription.topic, &subscription.name);
         loop {
-            let limiter = self.limiters.of(&key);
+            let limiter = self.limiters.get(&key, Limiter::default);
             let waiting = limiter.wait();
             let again = match self.take(&key, rate, &limiter).await {
                 Ok(Ok(token)) => {
@@ -147,7 +149,9 @@ impl<P: Ports> RateLimiter<P> {
     async fn lease(&self, key: &str, rate: Rate, limiter: &Limiter) -> Result<(), Arc<LeaseError>> {
         // The other requests of the invocation come to wait first, so that one answer serves them all.
         tokio::task::yield_now().await;
-        let known = limiter.state.lock().take_stored();
+        // The state counts as unknown until it is learned again: an answer may be lost, or this request may be
+        // dropped.
+        let known = limiter.state.lock().stored.take();
         let stored = match known {
             Some(stored) => Some(stored),
             None => self.read(key).await.map_err(Arc::new)?,
@@ -155,18 +159,20 @@ impl<P: Ports> RateLimiter<P> {
         let (now, wanted) = (self.clock.now(), limiter.waiting.load(Ordering::Relaxed));
         let (lease, next) = match rate.take(stored.as_ref().map(|(state, _)| *state), wanted, now) {
             Grant::NothingBefore(_) => {
-                limiter.state.lock().learn(stored);
+                limiter.state.lock().stored = stored;
                 return Ok(());
             }
             Grant::Lease(lease, next) => (lease, next),
         };
         if stored.as_ref().is_none_or(|(state, _)| state.is_idle(now)) {
-            limiter.state.lock().clear_line();
+            // No request waits in the line any more.
+            limiter.state.lock().line = None;
         }
         let condition = stored.map_or(PutCondition::IfAbsent, |(_, etag)| PutCondition::IfMatch(etag));
         match self.state.put(key, next.render(), condition).await {
             Ok(etag) => {
-                limiter.state.lock().leased(lease, (next, etag));
+                let mut state = limiter.state.lock();
+                (state.lease, state.stored) = (Some(lease), Some((next, etag)));
                 Ok(())
             }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(()),

@@ -19,18 +19,18 @@ use posthaste_services::late_answers::answered_late;
 use posthaste_services::{DrainMeter, Registry, RegistryError, stop_at};
 
 use crate::invocation::{Invocation, Job, MessageHandle};
-use crate::settle::replace::{End, Messages};
+use crate::settle::replace::replace;
 
 /// Messages that are read side by side: as many topics are looked up at once.
 const READ_AT_ONCE_MAX: usize = 32;
 
 /// Receives messages.
 pub(crate) struct Receiver<P: Ports> {
+    pub(crate) queue: Arc<P::Queue>,
     pub(crate) registry: Arc<Registry<P::Store, P::Clock>>,
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
-    pub(crate) messages: Arc<Messages<P>>,
 }
 
 impl<P: Ports> Receiver<P> {
@@ -159,7 +159,7 @@ impl<P: Ports> Receiver<P> {
             "message not readable, moved as it is"
         );
         let moved = Successor { to, message: OutgoingMessage { body, group: None, delay_secs } };
-        self.messages.end(invocation, &MessageHandle { id, receipt }, End::ReplacedBy(vec![moved])).await;
+        replace(&*self.queue, invocation, &MessageHandle { id, receipt }, vec![moved]).await;
     }
 }
 
@@ -205,7 +205,7 @@ mod tests {
     use bytes::Bytes;
     use posthaste_core::stored::delivery::render_delivery;
     use posthaste_ports::{ObjectStore, PutCondition};
-    use posthaste_testkit::{Operation, Plan};
+    use posthaste_testkit::Operation;
     use serde_json::json;
 
     use super::*;
@@ -249,21 +249,13 @@ mod tests {
 
     /// What is received from messages of these bodies, in a world without topics.
     async fn received(world: &World, bodies: Vec<Bytes>) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
-        let registry = Registry::new(
-            posthaste_testkit::Faulty::new(
-                posthaste_testkit::Recorded::new(world.memory.clone(), "topics", &world.calls),
-                "topics",
-                &Plan::none(),
-            ),
-            world.clock.clone(),
-            Duration::ZERO,
-        );
+        let registry = Registry::new(world.store("topics"), world.clock.clone(), Duration::ZERO);
         let receiver: Receiver<TestPorts> = Receiver {
+            queue: Arc::clone(&world.queue),
             registry: Arc::new(registry),
             state: Arc::clone(&world.state),
             clock: world.clock.clone(),
             drain: DrainMeter::default(),
-            messages: Arc::new(Messages::new(Arc::clone(&world.queue))),
         };
         let mut batch = Vec::new();
         for body in bodies {

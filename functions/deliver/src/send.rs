@@ -16,11 +16,13 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
 
+use crate::circuit::Circuit;
+use crate::concurrency::ConcurrencyLimits;
 use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::{LoadedPayload, PayloadReader};
 use crate::plan::RequestPlan;
+use crate::rate_limit::RateLimiter;
 pub(crate) use attempt::Attempts;
-pub(crate) use split::Parts;
 
 /// Most requests of one invocation that are under way or wait for their link, over all links. Each takes some
 /// kilobytes besides its events.
@@ -28,9 +30,12 @@ const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 
 /// Sends the requests of invocations.
 pub(crate) struct Sender<P: Ports> {
-    pub(crate) payloads: Arc<PayloadReader<P>>,
-    pub(crate) parts: Parts<P>,
     pub(crate) clock: P::Clock,
+    pub(crate) limits: ConcurrencyLimits,
+    pub(crate) rates: RateLimiter<P>,
+    pub(crate) circuit: Arc<Circuit<P>>,
+    pub(crate) payloads: Arc<PayloadReader<P>>,
+    pub(crate) attempts: Attempts<P>,
     pub(crate) requests_per_link_start: usize,
 }
 
@@ -88,12 +93,12 @@ impl<P: Ports> Sender<P> {
     /// where it may not begin.
     async fn attempt(&self, invocation: &Invocation, plan: &RequestPlan) -> Result<Attempted, EntryVerdict> {
         let subscription = &*plan.subscription;
-        let route = self.parts.router.route(plan).await?;
+        let route = self.circuit.route(plan).await?;
         let last_start = invocation.deadlines.last_start(subscription.timeout);
-        let rate = self.parts.rates.permit(subscription, last_start, Duration::ZERO).await?;
+        let rate = self.rates.permit(subscription, last_start, Duration::ZERO).await?;
         let last_start = last_start.filter(|last_start| *last_start >= self.clock.monotonic());
         let last_start = last_start.ok_or(EntryVerdict::NotStarted)?;
-        let admitted = timeout_at(&self.clock, last_start, self.parts.limits.enter(&route.target)).await;
+        let admitted = timeout_at(&self.clock, last_start, self.limits.enter(&route.target)).await;
         let admitted = admitted.flatten().ok_or(EntryVerdict::NotStarted)?;
         let payloads: Vec<_> = plan.entries.iter().map(|at| &invocation.entry(*at).payload).collect();
         let payloads = self.payloads.read(&payloads, last_start).await;
@@ -104,7 +109,7 @@ impl<P: Ports> Sender<P> {
                 Err(verdict) => verdicts.push((*at, verdict)),
             }
         }
-        let (verdicts, is_gone) = self.parts.send(invocation, plan, (route, rate), loaded, verdicts).await;
+        let (verdicts, is_gone) = self.send_parts(invocation, plan, (route, rate), loaded, verdicts).await;
         drop((admitted, payloads.held));
         let is_to_be_disabled = is_gone && subscription.retry.disable_on_gone;
         Ok(Attempted { subscription: Arc::clone(&plan.subscription), verdicts, is_to_be_disabled })
@@ -133,14 +138,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::circuit::counts::WorkerCounts;
-    use crate::circuit::record::Recorder;
-    use crate::circuit::route::Router;
     use crate::invocation::Job;
     use crate::late_answers::LateAnswers;
     use crate::limits::DeliverSettings;
     use crate::plan::plan;
-    use crate::rate_limit::RateLimiter;
     use crate::testing::{
         Answer, START, TestPorts, World, delivery, event, job, secs, subscription, subscription_named,
     };
@@ -182,25 +183,18 @@ mod tests {
     }
 
     fn sender(world: &World) -> Sender<TestPorts> {
-        let (links, counts, clock) = (world.links(), Arc::<WorkerCounts>::default(), world.clock.clone());
-        let settings = DeliverSettings::default();
-        let (limits, webhook) = (Arc::new(settings.concurrency()), Arc::new(world.endpoint.clone()));
-        let rates = RateLimiter::new(Arc::clone(&world.state), clock.clone());
-        let entropy = world.entropy.clone();
-        let router = Router::new(Arc::clone(&links), clock.clone(), entropy, Arc::clone(&counts));
-        let recorder = Recorder::new(links, Arc::clone(&webhook), clock.clone(), counts);
-        let late_answers = Arc::new(LateAnswers::new(Arc::clone(&world.state), clock.clone()));
-        let attempts =
-            Attempts { webhook, clock: clock.clone(), origin: settings.origin.clone(), late_answers };
+        let (state, clock, settings) = (&world.state, world.clock.clone(), DeliverSettings::default());
+        let late_answers = LateAnswers::new(Arc::clone(state), clock.clone(), world.stopped.clone());
         Sender {
-            payloads: Arc::new(PayloadReader::new(Arc::clone(&world.state), clock.clone(), &settings)),
-            parts: Parts {
+            limits: settings.concurrency(world.stopped.clone()),
+            rates: RateLimiter::new(Arc::clone(state), clock.clone()),
+            circuit: Arc::new(world.circuit()),
+            payloads: Arc::new(PayloadReader::new(Arc::clone(state), clock.clone(), &settings)),
+            attempts: Attempts {
+                webhook: Arc::new(world.endpoint.clone()),
                 clock: clock.clone(),
-                limits,
-                rates,
-                router,
-                attempts,
-                recorder: Arc::new(recorder),
+                origin: settings.origin,
+                late_answers: Arc::new(late_answers),
             },
             clock,
             requests_per_link_start: 8,
@@ -359,7 +353,7 @@ mod tests {
     async fn once_limits_are_closed_nothing_is_started() {
         let world = World::new();
         let sender = sender(&world);
-        sender.parts.limits.close();
+        world.stopped.cancel();
         let (invocation, kept) =
             (world.invocation(vec![job(delivery(1), &subscription(json!({})))]), Kept::default());
         let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));

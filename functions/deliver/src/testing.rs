@@ -19,13 +19,17 @@ use posthaste_ports::{
     Bundle, LateAnswer, MessageId, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };
-use posthaste_services::LinkHealth;
+use posthaste_services::{LinkHealth, Registry};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
 use posthaste_testkit::{Calls, Faulty, ManualClock, Plan, Recorded, SeededEntropy};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
+use crate::circuit::Circuit;
+use crate::circuit::counts::WorkerCounts;
 use crate::deadlines::Deadlines;
 use crate::invocation::{EntryRef, Invocation, Job, MessageHandle};
+use crate::notify::NoticePorts;
 use crate::plan::{RequestKind, RequestPlan};
 
 pub(crate) type Store = Faulty<Recorded<MemoryStore>>;
@@ -52,6 +56,7 @@ pub(crate) struct World {
     pub(crate) queue: Arc<Queue>,
     pub(crate) endpoint: Endpoint,
     pub(crate) entropy: SeededEntropy,
+    pub(crate) stopped: CancellationToken,
 }
 
 /// An endpoint that answers these statuses, one after the other, and then 204. Clones share it.
@@ -98,14 +103,36 @@ impl World {
             queue: Arc::new(queue),
             endpoint: Endpoint::default(),
             entropy: SeededEntropy::new(7),
+            stopped: CancellationToken::new(),
         }
     }
 
-    /// What is known of links, in the state bucket of this world.
-    pub(crate) fn links(&self) -> Arc<LinkHealth<Store, ManualClock>> {
-        let state =
-            Faulty::new(Recorded::new(self.memory.clone(), "links", &self.calls), "links", &Plan::none());
-        Arc::new(LinkHealth::new(state, self.clock.clone(), HealthSettings::default()))
+    /// The state bucket of this world, under another name and without faults.
+    pub(crate) fn store(&self, name: &'static str) -> Store {
+        Faulty::new(Recorded::new(self.memory.clone(), name, &self.calls), name, &Plan::none())
+    }
+
+    /// A circuit breaker of its own, over the state bucket of this world.
+    pub(crate) fn circuit(&self) -> Circuit<TestPorts> {
+        Circuit {
+            links: LinkHealth::new(self.store("links"), self.clock.clone(), HealthSettings::default()),
+            webhook: Arc::new(self.endpoint.clone()),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+            counts: WorkerCounts::default(),
+        }
+    }
+
+    /// The way of notices. Topics are read from the state bucket of this world.
+    pub(crate) fn notice_ports(&self) -> Arc<NoticePorts<TestPorts>> {
+        let registry = Registry::new(self.store("topics"), self.clock.clone(), Duration::ZERO);
+        Arc::new(NoticePorts {
+            queue: Arc::clone(&self.queue),
+            state: Arc::clone(&self.state),
+            registry: Arc::new(registry),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+        })
     }
 
     /// An invocation that began now.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method};
 use posthaste_core::attempt::handshake::question;
-use posthaste_core::attempt::partial::acknowledged;
+use posthaste_core::attempt::partial;
 use posthaste_core::attempt::request::request;
 use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::{
@@ -96,21 +96,32 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
 }
 
 impl Sent {
-    /// The events that arrived. An answer is only read for it where it is a success and the subscription
-    /// allows partial acknowledgement; `events` are those of the request, in its order.
+    /// The events that arrived, of those of the request in its order. The answer is read only if it is a
+    /// success and the subscription allows partial acknowledgement.
     pub fn acknowledged<'e>(
         &self,
         subscription: &Subscription,
         events: impl Iterator<Item = BatchEvent<'e>>,
     ) -> Acknowledged {
         match &self.result {
-            Ok(response) if self.outcome.is_success() && subscription.batching.partial_acknowledgement => {
-                let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
-                acknowledged(body, &events.collect::<Vec<_>>())
-            }
+            Ok(response) if self.outcome.is_success() => acknowledged(subscription, response, events),
             Ok(_) | Err(_) => Acknowledged::All,
         }
     }
+}
+
+/// The events that arrived by an answer of success, of those of the request in its order. The answer is read
+/// only if the subscription allows partial acknowledgement.
+pub fn acknowledged<'e>(
+    subscription: &Subscription,
+    response: &WebhookResponse,
+    events: impl Iterator<Item = BatchEvent<'e>>,
+) -> Acknowledged {
+    if !subscription.batching.partial_acknowledgement {
+        return Acknowledged::All;
+    }
+    let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
+    partial::acknowledged(body, &events.collect::<Vec<_>>())
 }
 
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {

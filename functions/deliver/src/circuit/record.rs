@@ -1,6 +1,5 @@
 //! Recording outcomes: they are counted here, and reported to all workers when that makes a difference.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::Outcome;
@@ -10,22 +9,14 @@ use posthaste_core::circuit::{
 };
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
-use posthaste_services::{LinkHealth, stop_at};
+use posthaste_services::stop_at;
 
-use super::counts::WorkerCounts;
+use super::Circuit;
 use super::route::{Probe, Route};
 use crate::invocation::Invocation;
 
 /// The longest report to the other workers. The request's events wait for it.
 const REPORT_TIME: Duration = Duration::from_secs(5);
-
-/// Records the outcomes of requests.
-pub(crate) struct Recorder<P: Ports> {
-    links: Arc<LinkHealth<P::Store, P::Clock>>,
-    webhook: Arc<P::Webhook>,
-    clock: P::Clock,
-    counts: Arc<WorkerCounts>,
-}
 
 /// A request that was made.
 #[derive(Debug, Clone, Copy)]
@@ -55,16 +46,7 @@ impl CompletedRequest {
     }
 }
 
-impl<P: Ports> Recorder<P> {
-    pub(crate) fn new(
-        links: Arc<LinkHealth<P::Store, P::Clock>>,
-        webhook: Arc<P::Webhook>,
-        clock: P::Clock,
-        counts: Arc<WorkerCounts>,
-    ) -> Self {
-        Self { links, webhook, clock, counts }
-    }
-
+impl<P: Ports> Circuit<P> {
     /// Records the outcome of a request. Its probe is used up.
     pub(crate) async fn record_outcome(
         &self,
@@ -157,28 +139,26 @@ impl<P: Ports> Recorder<P> {
             return;
         }
         let end = invocation.deadlines.storing().min(self.clock.monotonic() + REPORT_TIME);
-        match stop_at(&self.clock, end, self.links.observe(seen)).await {
-            Some(Ok(changed)) => {
-                let is_failing = |it: &&(Target, Observation)| {
-                    matches!(it.1, Observation::Failing { .. } | Observation::Asked(_))
-                };
-                for (target, _) in seen.iter().filter(is_failing) {
-                    self.counts.reset(target);
-                    invocation.forget_results(target);
-                }
-                for target in &changed {
-                    self.changed(target);
-                }
-            }
+        let changed = match stop_at(&self.clock, end, self.links.observe(seen)).await {
+            Some(Ok(changed)) => changed,
             Some(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "state of an endpoint not noted");
-                self.pause_here(seen);
+                return self.pause_here(seen);
             }
             None => {
                 tracing::warn!("state of an endpoint not noted in time");
-                self.pause_here(seen);
+                return self.pause_here(seen);
             }
+        };
+        for (target, observation) in seen {
+            if matches!(observation, Observation::Failing { .. } | Observation::Asked(_)) {
+                self.counts.reset(target);
+                invocation.forget_results(target);
+            }
+        }
+        for target in &changed {
+            self.changed(target);
         }
     }
 

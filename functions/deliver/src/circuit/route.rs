@@ -1,15 +1,14 @@
 //! Routing: a request goes to its endpoint, to the fallback while the first is down, or nowhere for now.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::{EntryVerdict, Jitter};
 use posthaste_core::circuit::{CircuitDecision, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
 use posthaste_core::model::{EndpointUrl, Timestamp};
 use posthaste_ports::{Clock, Entropy, Ports};
-use posthaste_services::{LinkHealth, stop_at};
+use posthaste_services::stop_at;
 
-use super::counts::WorkerCounts;
+use super::Circuit;
 use super::ramps::RampPermit;
 use crate::plan::RequestPlan;
 
@@ -18,14 +17,6 @@ const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// The least time after which a request looks again that found no room on a ramp.
 const RAMP_WAIT_MIN: Duration = Duration::from_secs(1);
-
-/// Finds the way of requests.
-pub(crate) struct Router<P: Ports> {
-    links: Arc<LinkHealth<P::Store, P::Clock>>,
-    clock: P::Clock,
-    entropy: P::Entropy,
-    counts: Arc<WorkerCounts>,
-}
 
 /// The way of one request.
 #[derive(Debug)]
@@ -65,16 +56,7 @@ impl Probe {
     }
 }
 
-impl<P: Ports> Router<P> {
-    pub(crate) fn new(
-        links: Arc<LinkHealth<P::Store, P::Clock>>,
-        clock: P::Clock,
-        entropy: P::Entropy,
-        counts: Arc<WorkerCounts>,
-    ) -> Self {
-        Self { links, clock, entropy, counts }
-    }
-
+impl<P: Ports> Circuit<P> {
     /// The way of a request, or the verdict over its events where there is none now.
     pub(crate) async fn route<'a>(&self, plan: &'a RequestPlan) -> Result<Route<'a>, EntryVerdict> {
         let subscription = &*plan.subscription;
@@ -120,17 +102,17 @@ impl<P: Ports> Router<P> {
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
         if let CircuitDecision::Probe(_) = gate {
-            match self.claim(&route.target).await {
+            gate = match self.claim(&route.target).await {
                 Claimed::Probe(probe) => {
                     route.probe = Some(probe);
                     return Ok(());
                 }
-                Claimed::ByAnother => gate = self.look(&route.target, true).await,
+                Claimed::ByAnother => self.look(&route.target, true).await,
                 // One at a time, as far as this worker can tell.
                 Claimed::Unknown => {
-                    return self.enter_ramp(route, 1, self.clock.now() + PROBE_LOOK_AGAIN).await;
+                    CircuitDecision::Ramp { at_once: 1, until: self.clock.now() + PROBE_LOOK_AGAIN }
                 }
-            }
+            };
         }
         match gate {
             CircuitDecision::Open => Ok(()),
@@ -146,9 +128,8 @@ impl<P: Ports> Router<P> {
     }
 
     async fn look(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
-        let gate =
-            stop_at(&self.clock, self.clock.monotonic() + LOOK_TIME, self.links.decide(target, is_suspected))
-                .await;
+        let end = self.clock.monotonic() + LOOK_TIME;
+        let gate = stop_at(&self.clock, end, self.links.decide(target, is_suspected)).await;
         let gate = gate.unwrap_or_else(|| {
             tracing::warn!(link = %target, "links not looked up in time, they count as well");
             CircuitDecision::Open

@@ -33,7 +33,6 @@ struct Slots {
     /// Subscriptions with waiting requests; the one that is served next comes first.
     ranked: BTreeSet<Rank>,
     waited_ever: u64,
-    is_closed: bool,
 }
 
 /// The open requests of a subscription, and when the first that waits came.
@@ -58,22 +57,14 @@ impl LinkLimit {
         Self { max: max.max(1), slots: Mutex::default() }
     }
 
-    /// Admits no request any more, and turns away those that wait.
-    pub(super) fn close(&self) {
-        let mut slots = self.slots.lock();
-        slots.is_closed = true;
-        slots.waiting.clear();
-        slots.ranked.clear();
-    }
-
-    /// Waits for a slot; `None` once the limit is closed.
+    /// Waits for a slot.
     pub(super) async fn enter(self: Arc<Self>, target: &Target) -> Option<LinkSlot> {
         let slot = {
             let mut slots = self.slots.lock();
             if slots.may_enter(target, self.max) {
                 return Some(self.take(&mut slots, target));
             }
-            slots.wait(target)?
+            slots.wait(target)
         };
         slot.await.ok()
     }
@@ -117,20 +108,17 @@ impl Slots {
 
     /// Whether a new request may open at once. Waiting ones of its subscription come before it.
     fn may_enter(&self, target: &Target, max: usize) -> bool {
-        !self.is_closed && !self.waiting.contains_key(target) && self.has_room(target, max)
+        !self.waiting.contains_key(target) && self.has_room(target, max)
     }
 
-    fn wait(&mut self, target: &Target) -> Option<oneshot::Receiver<LinkSlot>> {
-        if self.is_closed {
-            return None;
-        }
+    fn wait(&mut self, target: &Target) -> oneshot::Receiver<LinkSlot> {
         let (slot, given) = oneshot::channel();
         self.waited_ever += 1;
         let waiter = Waiter { came: self.waited_ever, slot };
         self.ranking(target, |slots| {
             slots.waiting.entry(target.clone()).or_default().push_back(waiter);
         });
-        Some(given)
+        given
     }
 
     /// The subscription that is served next, if it may be, and its request: the one with the fewest open
@@ -333,17 +321,6 @@ mod tests {
                 queue.check();
             }
         }
-    }
-
-    #[test]
-    fn a_closed_limit_turns_away_waiting_and_new_requests() {
-        let mut queue = Requests::new();
-        queue.come(0, 50);
-        queue.limit.close();
-        queue.look();
-        assert_eq!((queue.open.len(), queue.waiting.len()), (48, 0));
-        queue.come(1, 1);
-        assert_eq!((queue.open.len(), queue.waiting.len()), (48, 0));
     }
 
     /// Up to sixteen subscriptions hang with long queues, and their requests end in any order.

@@ -63,12 +63,7 @@ impl SubscriptionLimit {
         Self { bound, free, count: Mutex::new(Count { waiting: 0, slots }) }
     }
 
-    /// Admits no request any more, and turns away those that wait.
-    pub(super) fn close(&self) {
-        self.free.close();
-    }
-
-    /// Waits for a slot; `None` once the limit is closed.
+    /// Waits for a slot.
     pub(super) async fn enter(self: Arc<Self>) -> Option<Slot> {
         if let Some(slot) = self.try_enter() {
             return Some(slot);

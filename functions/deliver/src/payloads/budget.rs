@@ -17,12 +17,6 @@ pub(crate) struct PayloadBudget {
     reads: Semaphore,
 }
 
-/// The right to hold a request's stored payloads. Dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct HeldBytes {
-    _bytes: Option<OwnedSemaphorePermit>,
-}
-
 impl PayloadBudget {
     pub(crate) fn new(bytes_max: u32, reads_max: usize) -> Self {
         let bytes_max = bytes_max.max(1);
@@ -31,14 +25,15 @@ impl PayloadBudget {
     }
 
     /// Waits until this many bytes may be held. Requests are served in order, so that a large one is not
-    /// passed by for ever. A request for more than there is gets all there is, and is alone with it.
-    pub(crate) async fn hold(&self, bytes: usize) -> HeldBytes {
+    /// passed by for ever. A request for more than there is gets all there is, and is alone with it. The
+    /// answer is the right to hold them, which one that holds nothing does not need.
+    pub(crate) async fn hold(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let share = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
         if share == 0 {
-            return HeldBytes { _bytes: None };
+            return None;
         }
         // The semaphore is never closed.
-        HeldBytes { _bytes: Arc::clone(&self.bytes).acquire_many_owned(share).await.ok() }
+        Arc::clone(&self.bytes).acquire_many_owned(share).await.ok()
     }
 
     /// Reads as soon as fewer reads than the limit are under way.

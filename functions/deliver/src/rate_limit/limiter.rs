@@ -1,20 +1,11 @@
 //! Known states of the limiters. No lock is held while the store is asked.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use posthaste_core::attempt::{Lease, Place, Rate, RateState, Token};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::ETag;
-
-/// Above this number of subscriptions, those for which no request waits are forgotten.
-const LIMITERS_KEPT_MAX: usize = 4096;
-
-/// The limiters of the subscriptions that this process has met.
-#[derive(Debug, Default)]
-pub(super) struct Limiters(Mutex<HashMap<String, Arc<Limiter>>>);
 
 /// The limiter of one subscription.
 #[derive(Debug, Default)]
@@ -26,11 +17,11 @@ pub(super) struct Limiter {
 
 #[derive(Debug, Default)]
 pub(super) struct LimiterState {
-    lease: Option<Lease>,
+    pub(super) lease: Option<Lease>,
     /// The object as it was last read or written.
-    stored: Option<(RateState, ETag)>,
+    pub(super) stored: Option<(RateState, ETag)>,
     /// The place of the last request that found nothing, and at which rate they come back.
-    line: Option<(Rate, Place)>,
+    pub(super) line: Option<(Rate, Place)>,
 }
 
 /// The answer that is available without asking the store.
@@ -46,21 +37,6 @@ pub(super) enum Available {
 
 /// A waiting request, counted until this is dropped.
 pub(super) struct Waiting<'a>(&'a AtomicU32);
-
-impl Limiters {
-    pub(super) fn of(&self, key: &str) -> Arc<Limiter> {
-        let mut limiters = self.0.lock();
-        if let Some(known) = limiters.get(key) {
-            return Arc::clone(known);
-        }
-        if limiters.len() >= LIMITERS_KEPT_MAX {
-            limiters.retain(|_, known| Arc::strong_count(known) > 1);
-        }
-        let new = Arc::<Limiter>::default();
-        limiters.insert(key.to_owned(), Arc::clone(&new));
-        new
-    }
-}
 
 impl Limiter {
     pub(super) fn wait(&self) -> Waiting<'_> {
@@ -84,28 +60,6 @@ impl LimiterState {
         self.lease = None;
         let time = self.stored.as_ref().and_then(|(state, _)| state.gives_nothing(now));
         time.map_or(Available::Unknown, Available::NothingBefore)
-    }
-
-    /// Gives away the object's last known state. It counts as unknown until it is learned again: an answer
-    /// may be lost, or the request that asks be dropped.
-    pub(super) fn take_stored(&mut self) -> Option<(RateState, ETag)> {
-        self.stored.take()
-    }
-
-    /// Learns the object's state.
-    pub(super) fn learn(&mut self, stored: Option<(RateState, ETag)>) {
-        self.stored = stored;
-    }
-
-    /// Learns of a lease, and of the object's state since.
-    pub(super) fn leased(&mut self, lease: Lease, stored: (RateState, ETag)) {
-        self.lease = Some(lease);
-        self.stored = Some(stored);
-    }
-
-    /// Forgets the line: no request waits in it any more.
-    pub(super) fn clear_line(&mut self) {
-        self.line = None;
     }
 
     /// The time at which a request that found nothing comes back.

@@ -9,7 +9,7 @@ use posthaste_core::attempt::{
 use posthaste_core::model::Timestamp;
 
 use crate::limits::OUR_FAULT_WAIT;
-use crate::plan::RequestPlan;
+use crate::plan::{RequestKind, RequestPlan};
 
 /// The verdict over an event that cannot be rendered for its subscription: no retry can help, and no attempt
 /// was made.
@@ -25,14 +25,6 @@ pub(super) struct RequestOutcome {
     /// The outcome of the request as a whole.
     pub(super) outcome: Outcome,
     pub(super) acknowledged: Acknowledged,
-}
-
-/// Judges the events of an attempt that ended `now`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Judge<'a> {
-    pub(super) plan: &'a RequestPlan,
-    pub(super) is_fallback: bool,
-    pub(super) now: Timestamp,
 }
 
 impl RequestOutcome {
@@ -54,20 +46,22 @@ impl RequestOutcome {
     }
 }
 
-impl Judge<'_> {
-    /// The verdict over an event with this outcome.
-    pub(super) fn verdict(self, outcome: Outcome, expires_at: Timestamp) -> EntryVerdict {
-        let Self { plan, is_fallback, now } = self;
+impl RequestPlan {
+    /// The verdict over an event of an attempt that ended `now` with this outcome.
+    pub(super) fn verdict(
+        &self,
+        is_fallback: bool,
+        outcome: Outcome,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> EntryVerdict {
         if outcome == Outcome::Failed(SendFailure::Exhausted) {
             return EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT };
         }
-        let state = AttemptState {
-            attempt: plan.kind.attempts_before.saturating_add(1),
-            expires_at,
-            name_was_unknown: plan.kind.name_was_unknown,
-            is_fallback,
-        };
-        let verdict = decide(&state, outcome, &plan.subscription.retry, plan.jitter, now);
+        let RequestKind { attempts_before, name_was_unknown, .. } = self.kind;
+        let attempt = attempts_before.saturating_add(1);
+        let state = AttemptState { attempt, expires_at, name_was_unknown, is_fallback };
+        let verdict = decide(&state, outcome, &self.subscription.retry, self.jitter, now);
         EntryVerdict::after(verdict, outcome, now)
     }
 }
@@ -92,8 +86,8 @@ mod tests {
 
     /// The verdict over an event that expires in an hour.
     fn check(plan: &RequestPlan, outcome: Outcome, expected: EntryVerdict) {
-        let judge = Judge { plan, is_fallback: false, now: START };
-        assert_eq!(judge.verdict(outcome, START + secs(3600)), expected, "{outcome:?}");
+        let verdict = plan.verdict(false, outcome, START + secs(3600), START);
+        assert_eq!(verdict, expected, "{outcome:?}");
     }
 
     fn give_up(reason: DeadLetterReason, outcome: Outcome) -> EntryVerdict {
@@ -130,19 +124,18 @@ mod tests {
     #[test]
     fn an_expired_event_is_not_tried_again() {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
-        let judge = Judge { plan: &plan, is_fallback: false, now: START + secs(1) };
+        let now = START + secs(1);
         let expected = EntryVerdict::GiveUp {
             reason: DeadLetterReason::TimeToLiveExceeded,
-            last: LastAttempt::of(answered(500), START + secs(1)),
+            last: LastAttempt::of(answered(500), now),
         };
-        assert_eq!(judge.verdict(answered(500), START), expected);
+        assert_eq!(plan.verdict(false, answered(500), START, now), expected);
     }
 
     #[test]
     fn the_fallback_may_refuse_what_the_endpoint_still_takes() {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
-        let judge = Judge { plan: &plan, is_fallback: true, now: START };
-        let verdict = judge.verdict(answered(400), START + secs(36_000));
+        let verdict = plan.verdict(true, answered(400), START + secs(36_000), START);
         assert!(matches!(verdict, EntryVerdict::Retry { .. }), "{verdict:?}");
     }
 

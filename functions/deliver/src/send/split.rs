@@ -1,7 +1,6 @@
 //! Splitting: the events of an attempt are posted in one request, and a batch that is refused for its content
 //! is posted again in halves, down to single events.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::batch::{events_of_next_request, requests_left};
@@ -10,25 +9,14 @@ use posthaste_core::attempt::{BatchAnswer, DeadLetterReason, EntryVerdict, Follo
 use posthaste_core::model::LastAttempt;
 use posthaste_ports::{Clock, Ports};
 
-use super::attempt::Attempts;
-use super::judge::{Judge, RequestOutcome};
-use crate::circuit::record::{CompletedRequest, Recorder};
-use crate::circuit::route::{Route, Router};
-use crate::concurrency::ConcurrencyLimits;
+use super::Sender;
+use super::judge::RequestOutcome;
+use crate::circuit::record::CompletedRequest;
+use crate::circuit::route::Route;
 use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::LoadedPayload;
 use crate::plan::RequestPlan;
-use crate::rate_limit::{ADMITTED_WAIT_MAX, RateLimiter, RatePermit};
-
-/// Posts the events of an attempt, in as many parts as it takes.
-pub(crate) struct Parts<P: Ports> {
-    pub(crate) clock: P::Clock,
-    pub(crate) limits: Arc<ConcurrencyLimits>,
-    pub(crate) rates: RateLimiter<P>,
-    pub(crate) router: Router<P>,
-    pub(crate) attempts: Attempts<P>,
-    pub(crate) recorder: Arc<Recorder<P>>,
-}
+use crate::rate_limit::{ADMITTED_WAIT_MAX, RatePermit};
 
 /// An attempt under way.
 struct Progress<'a> {
@@ -45,10 +33,10 @@ impl Progress<'_> {
     }
 }
 
-impl<P: Ports> Parts<P> {
-    /// Posts the loaded events of an admitted request. Answers the verdicts over all of its events, and
-    /// whether the endpoint is gone for good.
-    pub(super) async fn send(
+impl<P: Ports> Sender<P> {
+    /// Posts the loaded events of an admitted request, in as many parts as it takes. Answers the verdicts over
+    /// all of its events, and whether the endpoint is gone for good.
+    pub(super) async fn send_parts(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
@@ -61,12 +49,12 @@ impl<P: Ports> Parts<P> {
         let mut waiting = if loaded.is_empty() { vec![] } else { vec![loaded] };
         while let Some(mut run) = waiting.pop() {
             let Some(request) = self.post(invocation, plan, &mut progress, &mut run).await else {
-                self.recorder.give_up_probe(invocation, &mut progress.route).await;
+                self.circuit.give_up_probe(invocation, &mut progress.route).await;
                 continue;
             };
             let RequestOutcome { began, outcome, .. } = request;
             let completed = CompletedRequest { began, outcome, is_problem: plan.kind.is_problem };
-            self.recorder.record_outcome(invocation, &mut progress.route, completed).await;
+            self.circuit.record_outcome(invocation, &mut progress.route, completed).await;
             let now = self.clock.now();
             let last_of = |event: &LoadedPayload| invocation.jobs[event.at.job].delivery.last;
             let was_refused = run.iter().filter_map(last_of).any(LastAttempt::was_refused);
@@ -80,17 +68,18 @@ impl<P: Ports> Parts<P> {
                 waiting.extend([rest, run]);
                 continue;
             }
-            let judge = Judge { plan, is_fallback: progress.route.is_fallback, now };
-            let verdict = |event: &LoadedPayload, outcome| {
-                (event.at, judge.verdict(outcome, invocation.entry(event.at).expires_at))
+            let is_fallback = progress.route.is_fallback;
+            let judge = |event: &LoadedPayload, outcome| {
+                let expires_at = invocation.entry(event.at).expires_at;
+                (event.at, plan.verdict(is_fallback, outcome, expires_at, now))
             };
-            let judged = run.iter().enumerate().map(|(index, event)| verdict(event, request.of(index)));
+            let judged = run.iter().enumerate().map(|(index, event)| judge(event, request.of(index)));
             progress.verdicts.extend(judged);
             // An endpoint that is gone is not asked for the other parts.
-            is_gone = outcome.status() == Some(410) && !progress.route.is_fallback;
+            is_gone = outcome.status() == Some(410) && !is_fallback;
             if is_gone || follow == Follow::JudgeAll {
                 let rest = waiting.drain(..).flatten();
-                progress.verdicts.extend(rest.map(|event| verdict(&event, outcome)));
+                progress.verdicts.extend(rest.map(|event| judge(&event, outcome)));
             }
             if follow == Follow::JudgeAll {
                 tracing::info!(
@@ -149,9 +138,9 @@ impl<P: Ports> Parts<P> {
             let last_start = invocation.deadlines.last_start(plan.subscription.timeout);
             self.rates.permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX).await?;
         }
-        self.router.admit(plan, &mut progress.route).await?;
+        self.circuit.admit(plan, &mut progress.route).await?;
         // Asking other workers whether it may be sent has taken some time.
-        self.time_to_start(invocation, plan).map(|_| ()).ok_or(EntryVerdict::NotStarted)
+        self.time_to_start(invocation, plan).map(drop).ok_or(EntryVerdict::NotStarted)
     }
 
     /// How long a request's start may still wait; `None` if it would end too late.

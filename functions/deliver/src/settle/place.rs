@@ -5,10 +5,9 @@ use std::time::Duration;
 use posthaste_core::attempt::Wait;
 use posthaste_core::attempt::settle::wait;
 use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_SECS_MAX, Timestamp};
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
-use posthaste_ports::Successor;
-
-use super::retry::retry;
+use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
 /// Most deliveries in one parked object: more than an invocation can hold.
 const PARKED_PER_OBJECT_MAX: usize = 10_000;
@@ -67,6 +66,12 @@ impl Place {
         };
         retry(delivery, delay_secs)
     }
+}
+
+/// The message for a delivery that is tried again after this delay.
+pub(super) fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {
+    let (body, group) = (render_delivery(delivery), Some(delivery.group()));
+    Successor { to: QueueName::Deliveries, message: OutgoingMessage { body, group, delay_secs } }
 }
 
 #[cfg(test)]

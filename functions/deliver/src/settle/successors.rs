@@ -7,8 +7,7 @@ use posthaste_core::model::{DEAD_LETTER_DELAY_DEFAULT, DeadLetter, DeadLetterPol
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
-use super::place::Place;
-use super::retry::retry;
+use super::place::{Place, retry};
 
 /// What follows a message.
 #[derive(Debug, Default)]

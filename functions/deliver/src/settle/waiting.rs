@@ -12,11 +12,11 @@ use posthaste_core::model::{Delivery, PARKED_OBJECT_BYTES_PREFERRED};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::catch_panic::{Panicked, catch_panic};
+use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::stop_at;
 
 use super::place::Place;
-use super::replace::{End, Messages};
+use super::replace::replace;
 use crate::invocation::{Invocation, WaitingMessage};
 use crate::limits::SETTLED_AT_ONCE_MAX;
 
@@ -28,10 +28,10 @@ const STORING: &str = "park deliveries";
 
 /// Writes the objects with waiting deliveries.
 pub(crate) struct WaitingObjects<P: Ports> {
-    state: Arc<P::Store>,
-    clock: P::Clock,
-    entropy: P::Entropy,
-    messages: Arc<Messages<P>>,
+    pub(crate) queue: Arc<P::Queue>,
+    pub(crate) state: Arc<P::Store>,
+    pub(crate) clock: P::Clock,
+    pub(crate) entropy: P::Entropy,
 }
 
 /// The deliveries that share a place: one of them, and the message of each with the index of its owner.
@@ -42,15 +42,6 @@ struct Shared<'a> {
 }
 
 impl<P: Ports> WaitingObjects<P> {
-    pub(crate) fn new(
-        state: Arc<P::Store>,
-        clock: P::Clock,
-        entropy: P::Entropy,
-        messages: Arc<Messages<P>>,
-    ) -> Self {
-        Self { state, clock, entropy, messages }
-    }
-
     /// Stores the deliveries that the invocation gathered, then ends the messages they came from. Deliveries
     /// of a message one of which could not be written wait in the queue instead; those that were written are
     /// copies.
@@ -94,8 +85,8 @@ impl<P: Ports> WaitingObjects<P> {
             let now = self.clock.now();
             successors.extend(deliveries.iter().map(|(place, delivery)| place.instead(delivery, now)));
         }
-        let ended = self.messages.end(invocation, &message, End::ReplacedBy(successors));
-        if catch_panic(ended).await.is_err() {
+        let replaced = replace(&*self.queue, invocation, &message, successors);
+        if catch_panic(replaced).await.is_err() {
             tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
         }
     }
@@ -110,12 +101,16 @@ impl<P: Ports> WaitingObjects<P> {
         let Shared { place, delivery, .. } = shared;
         let put = catch_panic(self.put(shared, run));
         let put = stop_at(&self.clock, invocation.deadlines.storing(), put).await;
-        let put = put.unwrap_or_else(|| Ok(Err(PortError::new(STORING, ErrorKind::TimedOut))));
-        let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) else {
-            if *place == Place::Held {
-                report_held(delivery, run.len());
+        let error = match put {
+            Some(Ok(Ok(()))) => {
+                if *place == Place::Held {
+                    report_held(delivery, run.len());
+                }
+                return Vec::new();
             }
-            return Vec::new();
+            Some(Ok(Err(error))) => error,
+            Some(Err(panicked)) => PortError::caused(STORING, ErrorKind::Other, panicked),
+            None => PortError::new(STORING, ErrorKind::TimedOut),
         };
         tracing::error!(
             topic = %delivery.topic, subscription = %delivery.subscription,
@@ -136,10 +131,6 @@ fn report_held(delivery: &Delivery, deliveries: usize) {
     let labels = [("topic", delivery.topic.to_string()), ("subscription", delivery.subscription.to_string())];
     counter!("HeldDeliveryCount", &labels).increment(deliveries as u64);
     tracing::debug!(topic = %delivery.topic, subscription = %delivery.subscription, deliveries, "held");
-}
-
-fn unwritten(panicked: Panicked) -> PortError {
-    PortError::caused(STORING, ErrorKind::Other, panicked)
 }
 
 /// Gathers deliveries by the place, the subscription and the minute they share.
@@ -176,8 +167,12 @@ mod tests {
     use crate::testing::{START, TestPorts, World, delivery, secs};
 
     fn objects(world: &World) -> WaitingObjects<TestPorts> {
-        let messages = Arc::new(Messages::new(Arc::clone(&world.queue)));
-        WaitingObjects::new(Arc::clone(&world.state), world.clock.clone(), world.entropy.clone(), messages)
+        WaitingObjects {
+            queue: Arc::clone(&world.queue),
+            state: Arc::clone(&world.state),
+            clock: world.clock.clone(),
+            entropy: world.entropy.clone(),
+        }
     }
 
     fn parked(wait: u64) -> (Place, Delivery) {
