@@ -51,7 +51,7 @@ pub struct ManageSettings {
 impl<P: Ports> Manage<P> {
     /// The sender of requests to endpoints.
     pub(crate) fn outbound(&self) -> Outbound<'_, P::Webhook, P::Clock> {
-        Outbound { webhook: &self.webhooks, clock: &self.clock, origin: &self.settings.origin }
+        Outbound { webhook: &self.webhooks, clock: &self.clock }
     }
 }
 

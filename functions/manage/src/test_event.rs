@@ -12,11 +12,12 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
-use posthaste_core::attempt::{Acknowledged, BatchEvent, Outcome, Outgoing};
+use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, Outcome, Outgoing};
 use posthaste_core::events::test_event::{TestEventError, given, sample};
 use posthaste_core::model::{Hops, Subscription};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
-use posthaste_services::{Attempt, Sent};
+use posthaste_services::Sent;
+use posthaste_services::outbound::delivery;
 
 use self::secrets::Secrets;
 use crate::answer::{Answer, JsonResponse};
@@ -64,22 +65,22 @@ pub(crate) async fn test_event<P: Ports>(
         given(schema, &body).map_err(|error| bad_event(&error))?
     };
     let key = format!("{}-0", id.simple());
-    let attempt = Attempt {
+    let context = AttemptContext {
         subscription,
-        endpoint: &subscription.endpoint,
         schema,
         attempts_before: 0,
         replayed: false,
         hops: Hops::default(),
-        timeout: subscription.timeout.min(TIMEOUT_MAX),
+        at: now,
+        origin: &manage.settings.origin,
     };
     let event = Outgoing { key: &key, json: json.clone(), traceparent: None };
-    let outbound = manage.outbound();
-    let rendered = outbound.delivery(attempt, &[event]);
+    let timeout = subscription.timeout.min(TIMEOUT_MAX);
+    let rendered = delivery(context, &subscription.endpoint, timeout, &[event]);
     let request = rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
     let shown = shown_request(&request);
     let secrets = Secrets::of(&request.headers, settings);
-    let sent = outbound.send(request).await;
+    let sent = manage.outbound().send(request).await;
     let (outcome, failure) = judge(subscription, &json, &sent);
     let attempt = TestAttempt {
         delivered: outcome.is_success(),

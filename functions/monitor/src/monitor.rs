@@ -13,7 +13,7 @@ use posthaste_ports::{
     Clock, Database, DrainSource, ETag, ErrorKind, Object, ObjectStore, PortError, Ports, Probe,
     PutCondition, QueueCounts, QueueReceiver, Revalidated,
 };
-use posthaste_services::{FanOut, Notifier, Registry};
+use posthaste_services::{FanOut, Notifier, Registry, get_newer};
 
 use crate::change_notices::{notices_time, send_notices};
 use crate::report;
@@ -171,12 +171,8 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     }
 
     async fn load(&mut self, now: Timestamp) -> Result<Before, PortError> {
-        let read = match &self.written {
-            Some((etag, _)) => self.ports.state.get_if_changed(PRESSURE_KEY, etag).await?,
-            None => {
-                self.ports.state.get(PRESSURE_KEY).await?.map_or(Revalidated::Missing, Revalidated::Changed)
-            }
-        };
+        let known = self.written.as_ref().map(|(etag, _)| etag);
+        let read = get_newer(&self.ports.state, PRESSURE_KEY, known).await?;
         let absent =
             Before { state: PressureState::normal(now), condition: PutCondition::IfAbsent, is_ours: true };
         Ok(match (read, &self.written) {

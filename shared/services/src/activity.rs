@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::model::idle::is_worth_noting;
 use posthaste_core::model::{Creation, CreationId, Subscription, Timestamp, Topic};
 use posthaste_core::stored::{ActivityNote, FormatError, layout};
@@ -20,10 +20,10 @@ const NOTES_KEPT_MAX: usize = 10_000;
 pub enum ActivityError {
     /// The store failed.
     #[error("failed to read or write a note of activity")]
-    Store(#[source] PortError),
+    Store(#[from] PortError),
     /// What is there cannot be read.
     #[error("failed to understand a note of activity")]
-    Note(#[source] FormatError),
+    Note(#[from] FormatError),
 }
 
 /// What a process noted last, so that it notes seldom.
@@ -94,32 +94,25 @@ impl Activity {
         idle: Duration,
         at: Timestamp,
     ) -> Result<(), ActivityError> {
-        let before = self.lock().get(&entity).copied();
+        let before = self.noted.lock().get(&entity).copied();
         if !is_worth_noting(idle, before, at) {
             return Ok(());
         }
         // Remembered first, so that of many at once one notes.
         self.remember(&entity, at);
-        match write(store, &entity.0, at).await {
-            Ok(noted) => self.remember(&entity, noted),
-            Err(error) => {
-                self.lock().remove(&entity);
-                return Err(error);
-            }
-        }
+        let noted = write(store, &entity.0, at).await.inspect_err(|_| {
+            self.noted.lock().remove(&entity);
+        })?;
+        self.remember(&entity, noted);
         Ok(())
     }
 
     fn remember(&self, entity: &Entity, at: Timestamp) {
-        let mut noted = self.lock();
+        let mut noted = self.noted.lock();
         if noted.len() >= NOTES_KEPT_MAX && !noted.contains_key(entity) {
             noted.clear();
         }
         noted.insert(entity.clone(), at);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Entity, Timestamp>> {
-        self.noted.lock()
     }
 }
 
@@ -129,9 +122,8 @@ fn entity(key: String, creation: Option<Creation>) -> Entity {
 
 /// When something last happened to the entity whose note lies under `key`; `None` if nothing was noted.
 pub async fn noted<S: ObjectStore>(store: &S, key: &str) -> Result<Option<Timestamp>, ActivityError> {
-    let object = store.get(key).await.map_err(ActivityError::Store)?;
-    let note = object.map(|object| ActivityNote::parse(&object.bytes)).transpose();
-    Ok(note.map_err(ActivityError::Note)?.map(ActivityNote::at))
+    let Some(object) = store.get(key).await? else { return Ok(None) };
+    Ok(Some(ActivityNote::parse(&object.bytes)?.at()))
 }
 
 /// Writes a note of `at`, unless a later one is there, and answers the later of the two.
@@ -143,15 +135,12 @@ async fn write<S: ObjectStore>(store: &S, key: &str, at: Timestamp) -> Result<Ti
             Some(_) | None => Edit::Write(ActivityNote::new(at).render(), at),
         })
     });
-    match updated.await {
-        Ok(updated) => Ok(updated.answer),
-        Err(UpdateError::Edit(error)) => Err(ActivityError::Note(error)),
-        Err(UpdateError::Read(error) | UpdateError::Write(error)) => Err(ActivityError::Store(error)),
-        Err(UpdateError::Contended) => {
-            let error = PortError::new("write a note before others do", ErrorKind::PreconditionFailed);
-            Err(ActivityError::Store(error))
-        }
-    }
+    let lost = || PortError::new("write a note before others do", ErrorKind::PreconditionFailed);
+    updated.await.map(|updated| updated.answer).map_err(|error| match error {
+        UpdateError::Edit(error) => ActivityError::Note(error),
+        UpdateError::Read(error) | UpdateError::Write(error) => ActivityError::Store(error),
+        UpdateError::Contended => ActivityError::Store(lost()),
+    })
 }
 
 #[cfg(test)]

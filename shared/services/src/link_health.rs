@@ -10,7 +10,7 @@ mod change;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::circuit::{
     Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard,
     Target, shard_index,
@@ -18,7 +18,7 @@ use posthaste_core::circuit::{
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, layout};
 
-use crate::SingleFlight;
+use crate::{SingleFlight, get_newer};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
 
 /// How old what is known may grow before it is read again by whoever asks for a target that is not well.
@@ -202,7 +202,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             tracing::warn!(
                 %key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well"
             );
-            let mut shards = self.lock();
+            let mut shards = self.shared.shards.lock();
             let known = &mut shards[index % LINK_SHARDS];
             (known.is_blind, known.checked_at) = (true, Some(self.clock.monotonic()));
         }
@@ -210,11 +210,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     async fn read(&self, index: usize) -> Result<(), LinksError> {
         let (key, known) = (layout::links(index), self.known(index));
-        let read = match &known.etag {
-            Some(etag) => self.store.get_if_changed(&key, etag).await?,
-            None => self.store.get(&key).await?.map_or(Revalidated::Missing, Revalidated::Changed),
-        };
-        match read {
+        match get_newer(&self.store, &key, known.etag.as_ref()).await? {
             Revalidated::Unchanged => self.learn(index, known.times, known.shard, known.etag),
             Revalidated::Missing => self.learn(index, known.times, Arc::default(), None),
             Revalidated::Changed(object) => {
@@ -236,22 +232,18 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     }
 
     fn known(&self, index: usize) -> Known {
-        self.lock()[index % LINK_SHARDS].clone()
+        self.shared.shards.lock()[index % LINK_SHARDS].clone()
     }
 
     /// Keeps what was read since something was last learned, or was written now; what was learned during a
     /// read is newer.
     fn learn(&self, index: usize, times: u64, shard: Arc<Shard>, etag: Option<ETag>) {
-        let mut shards = self.lock();
+        let mut shards = self.shared.shards.lock();
         let known = &mut shards[index % LINK_SHARDS];
         if known.times == times {
             let checked_at = Some(self.clock.monotonic());
             *known = Known { shard, etag, checked_at, is_blind: false, times: times + 1 };
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, [Known; LINK_SHARDS]> {
-        self.shared.shards.lock()
     }
 }
 

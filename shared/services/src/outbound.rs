@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use http::header::{HeaderValue, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::{HeaderMap, Method};
 use posthaste_core::attempt::handshake::question;
 use posthaste_core::attempt::partial;
@@ -13,7 +13,7 @@ use posthaste_core::attempt::{
     Acknowledged, AnswerBody, Ask, AttemptContext, BatchEvent, Outcome, Outgoing, Question, SendFailure,
 };
 use posthaste_core::events::output::OutputError;
-use posthaste_core::model::{EndpointUrl, Hops, Schema, Subscription, Timestamp};
+use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
 use posthaste_ports::{Clock, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 /// The way to endpoints.
@@ -21,29 +21,8 @@ use posthaste_ports::{Clock, LateAnswer, WebhookClient, WebhookRequest, WebhookR
 pub struct Outbound<'a, W, C> {
     /// Sends the requests.
     pub webhook: &'a W,
-    /// The time of each request, which is part of its signature.
+    /// The time of each answer, from which a date in it counts.
     pub clock: &'a C,
-    /// The sender's name, for `WebHook-Request-Origin` and `Origin`: a host name without a scheme.
-    pub origin: &'a HeaderValue,
-}
-
-/// One attempt, as far as it is the same for all requests that it takes.
-#[derive(Debug, Clone, Copy)]
-pub struct Attempt<'a> {
-    /// The subscription: its form of events, its headers and its secrets.
-    pub subscription: &'a Subscription,
-    /// The endpoint: the subscription's own, or its fallback.
-    pub endpoint: &'a EndpointUrl,
-    /// The schema the events were accepted in, which is the one they are sent in.
-    pub schema: Schema,
-    /// How many attempts were made before this one.
-    pub attempts_before: u16,
-    /// Whether the events are replayed dead letters.
-    pub replayed: bool,
-    /// How many deliveries of posthaste the events came through before they were accepted: the most of any.
-    pub hops: Hops,
-    /// The deadline of a request, from its beginning.
-    pub timeout: Duration,
 }
 
 /// A request that was made, and its answer.
@@ -59,21 +38,19 @@ pub struct Sent {
     pub late: Option<LateAnswer>,
 }
 
-impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
-    /// The signed request that carries `events`, at least one, now. Fails only if an event cannot be sent in
-    /// binary mode.
-    pub fn delivery(
-        &self,
-        attempt: Attempt<'_>,
-        events: &[Outgoing<'_>],
-    ) -> Result<WebhookRequest, OutputError> {
-        let Attempt { subscription, endpoint, schema, attempts_before, replayed, hops, timeout } = attempt;
-        let (at, origin) = (self.clock.now(), self.origin);
-        let context = AttemptContext { subscription, schema, attempts_before, replayed, hops, at, origin };
-        let (headers, body) = request(context, events)?;
-        Ok(WebhookRequest { method: Method::POST, url: endpoint.clone(), headers, body, timeout })
-    }
+/// The signed request that carries `events`, at least one, to the subscription's endpoint or its fallback. Its
+/// time runs out `timeout` after its start. Fails only if an event cannot be sent in binary mode.
+pub fn delivery(
+    context: AttemptContext<'_>,
+    endpoint: &EndpointUrl,
+    timeout: Duration,
+    events: &[Outgoing<'_>],
+) -> Result<WebhookRequest, OutputError> {
+    let (headers, body) = request(context, events)?;
+    Ok(WebhookRequest { method: Method::POST, url: endpoint.clone(), headers, body, timeout })
+}
 
+impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
     /// Asks the endpoint of a subscription whether it wants events.
     pub async fn ask(&self, ask: &Ask<'_>, timeout: Duration) -> Sent {
         let Question { method, headers, body } = question(ask);
@@ -131,8 +108,9 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use http::HeaderValue;
     use posthaste_core::api::{SecretText, SubscriptionSettings, Validation, compile_subscription};
-    use posthaste_core::model::{SubscriptionName, TopicName};
+    use posthaste_core::model::{Hops, Schema, SubscriptionName, TopicName};
     use posthaste_testkit::ManualClock;
     use posthaste_testkit::endpoint::{Answered, MemoryEndpoint, answered};
     use serde_json::json;
@@ -155,27 +133,28 @@ mod tests {
         compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap()
     }
 
-    fn attempt(subscription: &Subscription) -> Attempt<'_> {
-        Attempt {
+    const ORIGIN: HeaderValue = HeaderValue::from_static("posthaste.example");
+
+    fn request_of(subscription: &Subscription) -> WebhookRequest {
+        let context = AttemptContext {
             subscription,
-            endpoint: &subscription.endpoint,
             schema: Schema::CloudEvents,
             attempts_before: 2,
             replayed: false,
             hops: Hops::default(),
-            timeout: Duration::from_secs(7),
-        }
+            at: NOW,
+            origin: &ORIGIN,
+        };
+        let event = Outgoing { key: "e-0", json: Bytes::from_static(EVENT), traceparent: None };
+        delivery(context, &subscription.endpoint, Duration::from_secs(7), &[event]).unwrap()
     }
 
     /// A request to an endpoint that answers so.
     async fn sent(subscription: &Subscription, answer: fn() -> Answered) -> (Sent, WebhookRequest) {
         let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
         endpoint.answer(move |_| answer());
-        let origin = HeaderValue::from_static("posthaste.example");
-        let outbound = Outbound { webhook: &endpoint, clock: &clock, origin: &origin };
-        let event = Outgoing { key: "e-0", json: Bytes::from_static(EVENT), traceparent: None };
-        let request = outbound.delivery(attempt(subscription), &[event]).unwrap();
-        let sent = outbound.send(request).await;
+        let outbound = Outbound { webhook: &endpoint, clock: &clock };
+        let sent = outbound.send(request_of(subscription)).await;
         (sent, endpoint.take().remove(0))
     }
 
@@ -237,12 +216,11 @@ mod tests {
     #[tokio::test]
     async fn a_handshake_asks_the_subscription_s_own_endpoint() {
         let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
-        let origin = HeaderValue::from_static("posthaste.example");
-        let outbound = Outbound { webhook: &endpoint, clock: &clock, origin: &origin };
+        let outbound = Outbound { webhook: &endpoint, clock: &clock };
         let ask = Ask {
             subscription: &subscription(json!({})),
             validation: Validation::CloudEvents,
-            origin: &origin,
+            origin: &ORIGIN,
             rate: None,
             callback: None,
             code: &SecretText::new("512d38b6"),

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::pressure::{
     Admission, PressureState, ResourceState, Tier, admit, pressing, pressure_header,
 };
-use posthaste_core::stored::{PRESSURE_KEY, StateError};
+use posthaste_core::stored::PRESSURE_KEY;
 
-use crate::Reliever;
-use posthaste_ports::{Clock, ETag, Object, ObjectStore, PortError, Revalidated};
+use crate::{Reliever, get_newer};
+use posthaste_ports::{Clock, ETag, Object, ObjectStore, Revalidated};
 
 /// How old what is known may grow before it is read again.
 pub const PRESSURE_MAX_AGE: Duration = Duration::from_secs(2);
@@ -62,7 +62,8 @@ pub struct PressureReader<S, C> {
 #[derive(Debug, Default)]
 struct Shared {
     known: Mutex<Known>,
-    is_refreshing: AtomicBool,
+    /// Locked by the caller that refreshes.
+    refreshing: tokio::sync::Mutex<()>,
     is_alarmed: AtomicBool,
 }
 
@@ -71,15 +72,6 @@ struct Known {
     etag: Option<ETag>,
     state: Option<Arc<PressureState>>,
     checked_at: Option<Duration>,
-}
-
-/// Gives the right to refresh back when the refresher is done, or is dropped in the middle of it.
-struct Refreshing<'a>(&'a AtomicBool);
-
-impl Drop for Refreshing<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
 }
 
 impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
@@ -121,7 +113,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     /// The state that was written last, and whether it is so old that it counts as Normal.
     async fn known(&self) -> (Option<Arc<PressureState>>, bool) {
         self.refresh_if_due().await;
-        let Some(state) = self.lock().state.clone() else { return (None, false) };
+        let Some(state) = self.shared.known.lock().state.clone() else { return (None, false) };
         let is_forgotten = state.is_forgotten(self.clock.now());
         let was_alarmed = self.shared.is_alarmed.swap(is_forgotten, Ordering::Relaxed);
         if is_forgotten && !was_alarmed {
@@ -137,14 +129,14 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
 
     async fn refresh_if_due(&self) {
         let now = self.clock.monotonic();
-        let is_fresh = self.lock().checked_at.is_some_and(|at| now.saturating_sub(at) < self.max_age);
-        if is_fresh || self.shared.is_refreshing.swap(true, Ordering::Acquire) {
+        let is_fresh = |at: Duration| now.saturating_sub(at) < self.max_age;
+        if self.shared.known.lock().checked_at.is_some_and(is_fresh) {
             return;
         }
-        let _refreshing = Refreshing(&self.shared.is_refreshing);
-        let known = self.lock().etag.clone();
-        let read = self.read(known.as_ref()).await;
-        let mut known = self.lock();
+        let Ok(_refreshing) = self.shared.refreshing.try_lock() else { return };
+        let etag = self.shared.known.lock().etag.clone();
+        let read = get_newer(&self.store, PRESSURE_KEY, etag.as_ref()).await;
+        let mut known = self.shared.known.lock();
         known.checked_at = Some(now);
         match read {
             Ok(Revalidated::Unchanged) => {}
@@ -154,39 +146,19 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
                 known.etag = Some(object.etag);
             }
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "pressure not read, keeping what is known"
-                );
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "pressure not read, keeping what is known");
             }
         }
-    }
-
-    async fn read(&self, known: Option<&ETag>) -> Result<Revalidated, PortError> {
-        match known {
-            Some(etag) => self.store.get_if_changed(PRESSURE_KEY, etag).await,
-            None => Ok(match self.store.get(PRESSURE_KEY).await? {
-                Some(object) => Revalidated::Changed(object),
-                None => Revalidated::Missing,
-            }),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.shared.known.lock()
     }
 }
 
 fn usable(object: &Object) -> Option<PressureState> {
-    let state: Result<_, StateError> = PressureState::parse(&object.bytes);
-    state
-        .inspect_err(|error| {
-            tracing::error!(
-                error = error as &dyn std::error::Error,
-                "pressure state unusable, counts as normal"
-            );
-        })
-        .ok()
+    let state = PressureState::parse(&object.bytes).inspect_err(|error| {
+        let error = error as &dyn std::error::Error;
+        tracing::error!(error, "pressure state unusable, counts as normal");
+    });
+    state.ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 type Flight<T> = Arc<OnceCell<T>>;
@@ -33,19 +33,15 @@ impl<T> SingleFlight<T> {
     where
         T: Clone,
     {
-        let flight = Arc::clone(self.lock().entry(key.to_owned()).or_default());
+        let flight = Arc::clone(self.0.lock().entry(key.to_owned()).or_default());
         let waiting = Waiting { flights: self, key, flight };
         waiting.flight.get_or_init(request).await.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Flight<T>>> {
-        self.0.lock()
     }
 }
 
 impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
-        let mut flights = self.flights.lock();
+        let mut flights = self.flights.0.lock();
         let is_ours = flights.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
         // One count is the map's and one is ours.
         let is_last = Arc::strong_count(&self.flight) <= 2;
@@ -59,6 +55,6 @@ impl<T> Drop for Waiting<'_, T> {
 impl<T> SingleFlight<T> {
     /// How many requests are under way.
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        self.0.lock().len()
     }
 }

@@ -3,24 +3,22 @@
 //! A topic is revalidated by its version when it is older than `max_age`. A record that cannot be read leaves
 //! the last known good one in use; a topic is "not there" only when the store says so.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use futures_util::{TryStreamExt, future};
+use parking_lot::Mutex;
 use posthaste_core::model::{Timestamp, Topic, TopicName};
 use posthaste_core::stored::{RecordError, TopicRecord, layout};
 
-use crate::SingleFlight;
-use posthaste_ports::{Clock, ETag, Evict, Evicted, Object, ObjectStore, PortError, Revalidated};
+use crate::{SingleFlight, get_newer, objects};
+use posthaste_ports::{
+    Clock, ETag, Evict, Evicted, Object, ObjectStore, PortError, PutCondition, Revalidated,
+};
 
-mod delete;
-mod names;
 #[cfg(test)]
 mod tests;
-
-pub use delete::delete_topic;
-pub use names::topic_names;
 
 /// Most topics kept, present ones and ones known to be absent. Beyond it the cache is emptied and fills anew,
 /// which costs one read per topic in use.
@@ -44,7 +42,7 @@ pub enum RegistryError {
 }
 
 /// Looks topics up. Clones share one cache.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Registry<S, C> {
     store: S,
     clock: C,
@@ -84,19 +82,8 @@ impl Known {
     }
 }
 
-type Found = Result<Option<Arc<Topic>>, RegistryError>;
-
-impl<S: Clone, C: Clone> Clone for Registry<S, C> {
-    fn clone(&self) -> Self {
-        Self {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            max_age: self.max_age,
-            known: Arc::clone(&self.known),
-            flights: self.flights.clone(),
-        }
-    }
-}
+/// The topic that was asked for, if there is one.
+pub type Found = Result<Option<Arc<Topic>>, RegistryError>;
 
 impl<S: ObjectStore, C: Clock> Registry<S, C> {
     /// A registry over the state bucket. `max_age` zero asks the store every time, which is right where
@@ -109,7 +96,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     ///
     /// Of many that ask for the same topic at once, one reads and the others take what it finds. With a
     /// `max_age` of zero everybody reads, because a read that began earlier might not see the latest change.
-    pub async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, RegistryError> {
+    pub async fn topic(&self, name: &TopicName) -> Found {
         let key = layout::topic(name);
         if self.max_age.is_zero() {
             return self.read(&key).await;
@@ -123,30 +110,22 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     /// The topic as it was at `moment` or later. For whoever would take an old view for a change: a
     /// subscription that was made a second ago is not in it. An `Err` where the store cannot say so, even if
     /// something is known.
-    pub async fn topic_seen_after(
-        &self,
-        name: &TopicName,
-        moment: Timestamp,
-    ) -> Result<Option<Arc<Topic>>, RegistryError> {
-        let key = layout::topic(name);
-        let known = self.lock().get(&key).cloned();
-        match known {
-            Some(known) if known.said_at > moment + CLOCKS_APART_MAX => Ok(known.topic()),
-            known => self.ask(&key, known.and_then(|known| known.topic)).await,
-        }
+    pub async fn topic_seen_after(&self, name: &TopicName, moment: Timestamp) -> Found {
+        self.topic_known(name, |known| known.said_at > moment + CLOCKS_APART_MAX).await
     }
 
     /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a message of
     /// another identity than what is known: clocks of other machines say nothing of that. An `Err` as above.
-    pub async fn topic_asked_after(
-        &self,
-        name: &TopicName,
-        moment: Duration,
-    ) -> Result<Option<Arc<Topic>>, RegistryError> {
+    pub async fn topic_asked_after(&self, name: &TopicName, moment: Duration) -> Found {
+        self.topic_known(name, |known| known.asked_at > moment && !known.is_only_copy).await
+    }
+
+    /// The topic as it is known, if that is good enough, or as the store shows it.
+    async fn topic_known(&self, name: &TopicName, is_good: impl FnOnce(&Known) -> bool) -> Found {
         let key = layout::topic(name);
-        let known = self.lock().get(&key).cloned();
+        let known = self.known.lock().get(&key).cloned();
         match known {
-            Some(known) if known.asked_at > moment && !known.is_only_copy => Ok(known.topic()),
+            Some(known) if is_good(&known) => Ok(known.topic()),
             known => self.ask(&key, known.and_then(|known| known.topic)).await,
         }
     }
@@ -154,7 +133,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     /// What is known of a topic, if it is young enough.
     fn fresh(&self, key: &str) -> Option<Known> {
         let now = self.clock.monotonic();
-        self.lock().get(key).filter(|known| now.saturating_sub(known.asked_at) < self.max_age).cloned()
+        self.known.lock().get(key).filter(|known| now.saturating_sub(known.asked_at) < self.max_age).cloned()
     }
 
     /// Asks the store if it is time to. If that fails, the last known good record stays in use.
@@ -163,14 +142,14 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
             return Ok(known.topic());
         }
         let now = self.clock.monotonic();
-        let known = self.lock().get(key).and_then(|known| known.topic.clone());
+        let known = self.known.lock().get(key).and_then(|known| known.topic.clone());
         match (self.ask(key, known.clone()).await, known) {
             (Err(error), Some(Good { topic, .. })) => {
                 tracing::error!(
                     %key, error = &error as &dyn std::error::Error,
                     "keeping the last known good record of the topic"
                 );
-                if let Some(known) = self.lock().get_mut(key) {
+                if let Some(known) = self.known.lock().get_mut(key) {
                     known.asked_at = now;
                 }
                 Ok(Some(topic))
@@ -184,7 +163,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     async fn ask(&self, key: &str, known: Option<Good>) -> Found {
         let found = self.ask_store(key, known).await;
         if found.is_err()
-            && let Some(known) = self.lock().get_mut(key)
+            && let Some(known) = self.known.lock().get_mut(key)
         {
             known.is_only_copy = true;
         }
@@ -193,20 +172,14 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 
     async fn ask_store(&self, key: &str, known: Option<Good>) -> Found {
         let (asked_at, said_at) = (self.clock.monotonic(), self.clock.now());
-        let unread = |error| RegistryError::Store(Arc::new(error));
-        let object = match &known {
-            Some(Good { etag, .. }) => match self.store.get_if_changed(key, etag).await.map_err(unread)? {
-                Revalidated::Unchanged => {
-                    let known = Known { topic: known, asked_at, said_at, is_only_copy: false };
-                    return Ok(self.keep(key, known));
-                }
-                Revalidated::Changed(object) => Some(object),
-                Revalidated::Missing => None,
-            },
-            None => self.store.get(key).await.map_err(unread)?,
+        let read = get_newer(&self.store, key, known.as_ref().map(|good| &good.etag)).await;
+        let topic = match read.map_err(|error| RegistryError::Store(Arc::new(error)))? {
+            Revalidated::Unchanged => known,
+            Revalidated::Missing => None,
+            Revalidated::Changed(object) => {
+                compile(&object).map_err(|error| RegistryError::Record(Arc::new(error)))?
+            }
         };
-        let compiled = object.as_ref().map(compile).transpose();
-        let topic = compiled.map_err(|error| RegistryError::Record(Arc::new(error)))?.flatten();
         Ok(self.keep(key, Known { topic, asked_at, said_at, is_only_copy: false }))
     }
 
@@ -227,7 +200,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 
     /// Keeps what the store said, and answers what was known before.
     fn replace(&self, key: &str, next: Known) -> Option<Known> {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if next.topic.is_none() && self.max_age.is_zero() {
             return known.remove(key);
         }
@@ -240,10 +213,6 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
         known.insert(key.to_owned(), next)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock()
-    }
 }
 
 impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
@@ -254,7 +223,7 @@ impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
     fn trim(&self) -> Evicted {
         let mut forgotten = HashMap::new();
         {
-            let mut known = self.lock();
+            let mut known = self.known.lock();
             forgotten.extend(known.extract_if(|_, known| known.is_spare()));
             known.shrink_to_fit();
         }
@@ -273,4 +242,34 @@ fn compile(object: &Object) -> Result<Option<Good>, RecordError> {
     }
     let (etag, topic) = (object.etag.clone(), Arc::new(record.compile()?));
     Ok(Some(Good { etag, topic, record_bytes: object.bytes.len() }))
+}
+
+/// Deletes the topic of this record, if the record is still of this version: else an `Err` of kind
+/// `PreconditionFailed`, and nothing happened.
+///
+/// Stores delete without a condition, and no change of the record may be lost: so the record is first replaced,
+/// under a condition, by one that says that it is deleted. From that moment there is no such topic, whatever
+/// becomes of the object: `Ok(false)` if it could not be removed then.
+pub async fn delete_topic<S: ObjectStore>(
+    store: &S,
+    record: TopicRecord,
+    etag: ETag,
+    now: Timestamp,
+) -> Result<bool, PortError> {
+    let key = layout::topic(&record.name);
+    store.put(&key, record.tombstone(now).render(), PutCondition::IfMatch(etag)).await?;
+    let deleted = store.delete(&key).await;
+    if let Err(error) = &deleted {
+        tracing::warn!(
+            %key, error = error as &dyn std::error::Error, "the record of a deleted topic not removed"
+        );
+    }
+    Ok(deleted.is_ok())
+}
+
+/// The folded names of all topics: of records that cannot be read too.
+pub async fn topic_names<S: ObjectStore>(store: &S) -> Result<BTreeSet<String>, PortError> {
+    let name = |key: &str| Some(key.strip_prefix(layout::TOPICS)?.strip_suffix(".json")?.to_owned());
+    let names = objects(store, layout::TOPICS, None).try_filter_map(|object| future::ok(name(&object.key)));
+    names.try_collect().await
 }

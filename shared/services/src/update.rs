@@ -4,7 +4,7 @@
 use std::future::{Future, ready};
 
 use bytes::Bytes;
-use posthaste_ports::{ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition};
+use posthaste_ports::{ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition, Revalidated};
 
 /// How often a change is tried. Each failed try means that another write of the same object succeeded, so
 /// this many in a row need that many writers; and so the tries follow each other without a pause.
@@ -45,6 +45,18 @@ pub enum UpdateError<E> {
     Contended,
 }
 
+/// Reads the object under `key`, unless it still is of the version that is `known`.
+pub async fn get_newer<S: ObjectStore>(
+    store: &S,
+    key: &str,
+    known: Option<&ETag>,
+) -> Result<Revalidated, PortError> {
+    match known {
+        Some(etag) => store.get_if_changed(key, etag).await,
+        None => Ok(store.get(key).await?.map_or(Revalidated::Missing, Revalidated::Changed)),
+    }
+}
+
 /// Changes the object under `key`. `edit` decides from what is there, `None` where there is no object; it is
 /// called again with what is there then when somebody else wrote in between.
 pub async fn update<S: ObjectStore, T, E>(
@@ -63,10 +75,8 @@ pub async fn update_with<S: ObjectStore, T, E, F: Future<Output = Result<Edit<T>
 ) -> Result<Updated<T>, UpdateError<E>> {
     for _ in 0..UPDATE_TRIES_MAX {
         let found = store.get(key).await.map_err(UpdateError::Read)?;
-        let condition = match &found {
-            Some(object) => PutCondition::IfMatch(object.etag.clone()),
-            None => PutCondition::IfAbsent,
-        };
+        let etag = found.as_ref().map(|object| object.etag.clone());
+        let condition = etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
         let (bytes, answer) = match edit(found).await.map_err(UpdateError::Edit)? {
             Edit::Write(bytes, answer) => (bytes, answer),
             Edit::Keep(answer) => return Ok(Updated { answer, etag: None }),

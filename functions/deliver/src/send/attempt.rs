@@ -6,17 +6,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderValue;
 use metrics::{counter, histogram};
-use posthaste_core::attempt::{Acknowledged, BatchEvent, EntryVerdict, Outgoing};
+use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
 use posthaste_core::model::EndpointUrl;
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::outbound::{Attempt, Outbound, Sent};
+use posthaste_services::outbound::{Outbound, Sent, delivery};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
 use crate::circuit::route::Route;
 use crate::invocation::Invocation;
 use crate::late_answers::{LateAnswers, LateEvent};
 use crate::payloads::LoadedPayload;
-use crate::plan::RequestPlan;
+use crate::plan::{RequestKind, RequestPlan};
 
 /// Posts events to endpoints.
 pub(crate) struct Attempts<P: Ports> {
@@ -36,26 +36,19 @@ impl<P: Ports> Attempts<P> {
         run: &[LoadedPayload],
     ) -> Result<RequestOutcome, EntryVerdict> {
         let (began, started) = (self.clock.now(), self.clock.monotonic());
-        let (subscription, kind) = (&*plan.subscription, plan.kind);
-        let outbound = Outbound { webhook: &*self.webhook, clock: &self.clock, origin: &self.origin };
-        let attempt = Attempt {
-            subscription,
-            endpoint: route.endpoint,
-            schema: kind.schema,
-            attempts_before: kind.attempts_before,
-            replayed: kind.replayed,
-            hops: kind.hops,
-            timeout: subscription.timeout,
-        };
+        let (subscription, origin) = (&*plan.subscription, &self.origin);
+        let RequestKind { schema, attempts_before, replayed, hops, .. } = plan.kind;
+        let context =
+            AttemptContext { subscription, schema, attempts_before, replayed, hops, at: began, origin };
         let events: Vec<_> = run.iter().map(|event| outgoing(invocation, event)).collect();
-        let request = outbound.delivery(attempt, &events).map_err(|error| {
+        let request = delivery(context, route.endpoint, subscription.timeout, &events).map_err(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(
                 topic = %subscription.topic, subscription = %subscription.name, error, "event cannot be sent"
             );
             UNRENDERABLE
         })?;
-        let sent = outbound.send(request).await;
+        let sent = Outbound { webhook: &*self.webhook, clock: &self.clock }.send(request).await;
         let acknowledged = acknowledged(invocation, plan, run, &sent);
         let outcome = RequestOutcome { began, started, outcome: sent.outcome, acknowledged };
         report(plan, route.endpoint, run.len(), &outcome, sent.took);

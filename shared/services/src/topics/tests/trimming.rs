@@ -1,0 +1,70 @@
+//! Topics that are forgotten to free memory, and those that must not be.
+
+use super::*;
+
+/// How much is freed when the topic is known by this record.
+fn freed(record: &str) -> Evicted {
+    Evicted { entries: 1, bytes: "topics/orders.json".len() + record.len() }
+}
+
+#[tokio::test]
+async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
+    let world = World::with(&Plan::none());
+    assert_eq!(world.registry.trim(), Evicted::default());
+    world.write(RECORD).await;
+    assert_eq!(world.look().await, "there");
+    assert_eq!((world.registry.trim(), world.registry.trim()), (freed(RECORD), Evicted::default()));
+    assert_eq!((world.look().await, world.calls.count(Operation::Get)), ("there", 2));
+    // The same after the store has said that nothing has changed.
+    world.clock.advance(MAX_AGE);
+    assert_eq!((world.look().await, world.calls.count(Operation::GetIfChanged)), ("there", 1));
+    assert_eq!(world.registry.trim(), freed(RECORD));
+    world.store.delete("topics/orders.json").await.unwrap();
+    assert_eq!((world.look().await, world.registry.trim()), ("absent", freed("")));
+}
+
+#[tokio::test]
+async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
+    for record in broken() {
+        let world = World::with(&Plan::none());
+        world.write(RECORD).await;
+        assert_eq!(world.look().await, "there");
+        world.write(record.clone()).await;
+        let name = TopicName::parse("orders").unwrap();
+        // Whoever asked found it broken, also one who would not take what was known.
+        assert!(world.registry.topic_seen_after(&name, world.clock.now()).await.is_err());
+        for _ in 0..2 {
+            assert_eq!(world.registry.trim(), Evicted::default(), "{record:?}");
+            world.clock.advance(MAX_AGE);
+            assert_eq!(world.look().await, "there", "{record:?}");
+        }
+        let mended = RECORD.replace("Billing", "Accounting");
+        world.write(mended.clone()).await;
+        world.clock.advance(MAX_AGE);
+        assert_eq!((world.look().await, world.registry.trim()), ("there", freed(&mended)));
+    }
+}
+
+#[tokio::test]
+async fn a_topic_that_somebody_works_with_is_not_read_a_second_time_beside() {
+    let world = World::with(&Plan::none());
+    world.write(RECORD).await;
+    let topic = world.registry.topic(&TopicName::parse("orders").unwrap()).await.unwrap();
+    assert_eq!((world.registry.trim(), world.look().await, world.reads()), (Evicted::default(), "there", 1));
+    drop(topic);
+    assert_eq!(world.registry.trim(), freed(RECORD));
+}
+
+#[tokio::test]
+async fn a_record_that_turns_out_broken_while_it_is_read_is_still_the_last_known_good_one() {
+    let world = World::gated(&Plan::none(), Duration::ZERO);
+    world.write(RECORD).await;
+    world.gate.add_permits(1);
+    assert_eq!(world.look().await, "there");
+    world.write("{").await;
+    let mut look = pin!(world.look());
+    assert!(waits(look.as_mut()));
+    assert_eq!(world.registry.trim(), Evicted::default());
+    world.gate.add_permits(1);
+    assert_eq!((look.await, world.registry.trim()), ("there", Evicted::default()));
+}
