@@ -117,7 +117,7 @@ fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successo
     let events = noticed_events(&letter.dead.delivery);
     let topic = letter.dead.delivery.topic.clone();
     let Some((dead, delay_secs)) = later(letter.dead, fate, now) else {
-        not_sent(&topic, events);
+        not_sent(Some(&topic), events);
         tracing::error!(%topic, notices = events, "notices not sent: they were tried for long enough");
         return Vec::new();
     };

@@ -98,7 +98,7 @@ impl<P: Ports> DroppedNotices<P> {
             };
             notices.push(Notice::Failed(Failed { letter, entry, text, object: None, at }));
         }
-        Ok(self.ports.notifier().send(&letter.delivery.topic, to, &notices).await?)
+        Ok(self.ports.notifier().send(Some(&letter.delivery.topic), to, &notices).await?)
     }
 }
 

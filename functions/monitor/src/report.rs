@@ -5,7 +5,7 @@ use posthaste_core::pressure::{
     DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
     ResourceState, SettingsError, Transition,
 };
-use posthaste_services::notifier::system_not_sent;
+use posthaste_services::notifier::not_sent;
 
 /// Logs what changed about one resource.
 pub(crate) fn transition(change: Transition, state: &PressureState) {
@@ -102,7 +102,7 @@ fn as_f64(reading: u64) -> f64 {
 /// Counts and logs changes of which no notices will be sent any more.
 pub(crate) fn given_up(changes: usize) {
     if changes > 0 {
-        system_not_sent(changes);
+        not_sent(None, changes);
         tracing::error!(
             changes,
             "changes of the pressure are not told any more: they could not be told for too long"

@@ -4,8 +4,6 @@
 //! Whoever brings events into the delivery queue does it here: publish, and what makes notices.
 
 mod convert;
-mod error;
-mod payloads;
 mod plan;
 
 use posthaste_core::events::Event;
@@ -15,7 +13,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, Q
 use convert::Converter;
 use plan::{Plan, Request};
 
-pub use error::FanOutError;
+pub use convert::FanOutError;
 pub use plan::Origin;
 
 use crate::send_all::send_all;

@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::error::Error;
 use std::sync::Arc;
 
 use metrics::Label;
@@ -78,7 +79,7 @@ where
         let own: Vec<_> = notices.iter().copied().filter(|notice| notice.is_about(&topic)).collect();
         if to.is_named() && own.len() < notices.len() {
             let left_out = notices.len() - own.len();
-            count_not_sent(Some(about), left_out);
+            not_sent(Some(about), left_out);
             tracing::warn!(
                 topic = %about, notices = left_out,
                 "notices not sent: they tell of an earlier topic of this name"
@@ -86,7 +87,7 @@ where
         }
         // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep
         // otherwise.
-        Box::pin(self.send(about, &to, &own)).await
+        Box::pin(self.send(Some(about), &to, &own)).await
     }
 
     /// The topic that notices are about, read again where it seems to be another one than they are about.
@@ -108,7 +109,7 @@ where
     /// Tells the subscribers of the topic `name` of what is about no topic.
     pub async fn tell_system(&self, name: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
         let to = self.named(name).await?;
-        Box::pin(self.send_about(None, &to, notices)).await
+        Box::pin(self.send(None, &to, notices)).await
     }
 
     /// Who is to be told of what befalls the topic `about`.
@@ -127,17 +128,9 @@ where
         Ok(told.map_or_else(|| Addressee::Missing(name.clone()), Addressee::Topic))
     }
 
-    /// Tells the addressee, a number of notices at a time. `about` is the topic they are about.
+    /// Sends the addressee notices, a number of them at a time. `about` is the topic they are about, if they
+    /// are about one.
     pub async fn send(
-        &self,
-        about: &TopicName,
-        to: &Addressee,
-        notices: &[Notice<'_>],
-    ) -> Result<(), NoticeError> {
-        self.send_about(Some(about), to, notices).await
-    }
-
-    async fn send_about(
         &self,
         about: Option<&TopicName>,
         to: &Addressee,
@@ -146,7 +139,7 @@ where
         let topic = match to {
             Addressee::Nobody => return Ok(()),
             Addressee::Missing(name) => {
-                count_not_sent(about, notices.len());
+                not_sent(about, notices.len());
                 tracing::error!(
                     topic = about.map(tracing::field::display), notices_topic = %name,
                     notices = notices.len(), "notices not sent: their topic is not there"
@@ -189,10 +182,10 @@ where
                 Ok(())
             }
             Err(error) if is_final(error.port_error().kind) => {
-                count_not_sent(about, events.len());
+                not_sent(about, events.len());
                 tracing::error!(
                     topic = about.map(tracing::field::display), notices_topic = %to.name,
-                    notices = events.len(), error = &error as &dyn std::error::Error,
+                    notices = events.len(), error = &error as &dyn Error,
                     "notices not sent: they are refused"
                 );
                 Ok(())
@@ -203,63 +196,35 @@ where
 
     /// A topic; one whose record is broken is as good as none, because waiting does not mend it.
     async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, NoticeError> {
-        match self.registry.topic(name).await {
-            Err(RegistryError::Record(error)) => {
-                tracing::error!(
-                    topic = %name, error = &error as &dyn std::error::Error,
-                    "the topic's record says nothing of notices"
-                );
-                Ok(None)
-            }
-            Err(RegistryError::Store(error)) if error.kind == ErrorKind::Damaged => {
-                tracing::error!(
-                    topic = %name, error = &error as &dyn std::error::Error,
-                    "the topic's record says nothing of notices"
-                );
-                Ok(None)
-            }
-            found => found.map_err(NoticeError::Topic),
-        }
+        let found = self.registry.topic(name).await;
+        let error: &dyn Error = match &found {
+            Err(RegistryError::Record(error)) => error,
+            Err(RegistryError::Store(error)) if error.kind == ErrorKind::Damaged => error,
+            Ok(_) | Err(RegistryError::Store(_)) => return found.map_err(NoticeError::Topic),
+        };
+        tracing::error!(topic = %name, error, "the topic's record says nothing of notices");
+        Ok(None)
     }
 }
 
-/// Whether a write that failed so would fail for ever.
+/// Whether a write that failed like this would always fail.
 fn is_final(kind: ErrorKind) -> bool {
-    match kind {
-        ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid => true,
-        ErrorKind::PreconditionFailed
-        | ErrorKind::Throttled { .. }
-        | ErrorKind::TimedOut
-        | ErrorKind::Full
-        | ErrorKind::Damaged
-        | ErrorKind::Other => false,
-    }
+    matches!(kind, ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid)
 }
 
 fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
-    let rendered = notice.event(to.input_schema);
-    rendered
-        .inspect_err(|error| {
-            count_not_sent(about, 1);
-            tracing::error!(
-                topic = about.map(tracing::field::display), notices_topic = %to.name,
-                error = error as &dyn std::error::Error, "notice not sent: it cannot be rendered"
-            );
-        })
-        .ok()
+    let rendered = notice.event(to.input_schema).inspect_err(|error| {
+        not_sent(about, 1);
+        tracing::error!(
+            topic = about.map(tracing::field::display), notices_topic = %to.name,
+            error = error as &dyn Error, "notice not sent: it cannot be rendered"
+        );
+    });
+    rendered.ok()
 }
 
-/// Counts notices about a topic that are not told, and will not be.
-pub fn not_sent(about: &TopicName, notices: usize) {
-    count_not_sent(Some(about), notices);
-}
-
-/// Counts notices about no topic that are not told, and will not be.
-pub fn system_not_sent(notices: usize) {
-    count_not_sent(None, notices);
-}
-
-fn count_not_sent(about: Option<&TopicName>, notices: usize) {
+/// Counts notices that are not sent, and will not be: about a topic, or about none.
+pub fn not_sent(about: Option<&TopicName>, notices: usize) {
     metrics::counter!("NoticeNotSentCount", labels(about)).increment(notices as u64);
 }
 

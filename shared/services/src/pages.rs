@@ -13,10 +13,11 @@ pub fn pages<'a, S: ObjectStore>(
     prefix: &'a str,
     after: Option<String>,
 ) -> impl Stream<Item = Result<ListPage, PortError>> + Send + 'a {
-    stream::try_unfold(Next::After(after), move |next| async move {
-        let Next::After(after) = next else { return Ok(None) };
+    // `None` after the last page.
+    stream::try_unfold(Some(after), move |next| async move {
+        let Some(after) = next else { return Ok(None) };
         let page = store.list(prefix, after.as_deref(), LIST_PAGE_MAX).await?;
-        let next = page.next_after.clone().map_or(Next::End, |next| Next::After(Some(next)));
+        let next = page.next_after.clone().map(Some);
         Ok(Some((page, next)))
     })
 }
@@ -28,11 +29,6 @@ pub fn objects<'a, S: ObjectStore>(
     after: Option<String>,
 ) -> impl Stream<Item = Result<ObjectMeta, PortError>> + Send + 'a {
     pages(store, prefix, after).map_ok(|page| stream::iter(page.objects.into_iter().map(Ok))).try_flatten()
-}
-
-enum Next {
-    After(Option<String>),
-    End,
 }
 
 #[cfg(test)]

@@ -2,11 +2,8 @@
 //! before.
 
 use posthaste_core::release::Selection;
-
+use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectStore, PortError};
-
-/// Most objects of a page; what S3 gives at most.
-const PAGE_MAX: usize = 1000;
 
 /// An object that may hold what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +33,7 @@ pub async fn letter_objects(
         let objects = keys.map(|key| LetterObject { key: key.to_owned(), bytes: None }).collect();
         return Ok(LetterObjects { objects, next_after: None });
     }
-    let ListPage { objects, next_after } = bucket.list(selection.prefix(), after, PAGE_MAX).await?;
+    let ListPage { objects, next_after } = bucket.list(selection.prefix(), after, LIST_PAGE_MAX).await?;
     let wanted = objects.into_iter().filter(|meta| selection.takes_object(&meta.key, meta.modified_at));
     let objects = wanted.map(|meta| LetterObject { key: meta.key, bytes: Some(meta.size) }).collect();
     Ok(LetterObjects { objects, next_after })

@@ -1,19 +1,18 @@
 //! Sending more messages than one batch holds.
 
+use std::iter::repeat_with;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 
-use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueSender};
+use posthaste_ports::{ErrorKind, OutgoingMessage, PortError, QueueSender};
 
 /// Most batches of one [`send_all`] that are under way at once.
 pub const BATCHES_AT_ONCE_MAX: usize = 8;
 
 /// How many of the last batches begun are looked at for room; older ones count as full.
 const OPEN_BATCHES_MAX: usize = 16;
-
-const DOING: &str = "send a batch of messages";
 
 /// Sends any number of messages in batches of at most 10 entries and 1 MiB, several at once.
 ///
@@ -60,40 +59,31 @@ fn pack(messages: Vec<OutgoingMessage>) -> Vec<Batch> {
     for (index, message) in messages.into_iter().enumerate() {
         let bytes = message.body.len();
         let oldest_open = batches.len().saturating_sub(OPEN_BATCHES_MAX);
-        if let Some(batch) = batches[oldest_open..].iter_mut().find(|batch| batch.has_room(bytes)) {
-            batch.add(index, message);
-        } else {
-            let mut batch = Batch::default();
-            batch.add(index, message);
-            batches.push(batch);
-        }
+        let open = (oldest_open..batches.len()).find(|&at| batches[at].has_room(bytes));
+        let at = open.unwrap_or_else(|| {
+            batches.push(Batch::default());
+            batches.len() - 1
+        });
+        batches[at].add(index, message);
     }
     batches
 }
 
 async fn send(sender: &impl QueueSender, batch: Batch) -> Vec<(usize, Result<(), PortError>)> {
     let Batch { indices, entries, .. } = batch;
-    let answers = sender.send_batch(entries).await;
-    match answers {
+    match sender.send_batch(entries).await {
         Ok(answers) => {
             // An adapter that answers too few leaves the rest unknown, which is an error and not a success.
-            let mut answers = answers.into_iter();
-            let next =
-                |index| (index, answers.next().map_or_else(unknown, |answer| answer.map(|_: MessageId| ())));
-            indices.into_iter().map(next).collect()
+            let unknown = repeat_with(|| Err(PortError::new("send a batch of messages", ErrorKind::Other)));
+            let answers = answers.into_iter().map(|answer| answer.map(drop)).chain(unknown);
+            indices.into_iter().zip(answers).collect()
         }
-        Err(outer) => shared_by_all(indices, outer),
+        Err(outer) => {
+            let outer = Arc::new(outer);
+            let shared = |index| (index, Err(PortError::caused(outer.doing, outer.kind, outer.clone())));
+            indices.into_iter().map(shared).collect()
+        }
     }
-}
-
-fn unknown() -> Result<(), PortError> {
-    Err(PortError::new(DOING, ErrorKind::Other))
-}
-
-fn shared_by_all(indices: Vec<usize>, outer: PortError) -> Vec<(usize, Result<(), PortError>)> {
-    let outer = Arc::new(outer);
-    let told = |index| (index, Err(PortError::caused(outer.doing, outer.kind, outer.clone())));
-    indices.into_iter().map(told).collect()
 }
 
 #[cfg(test)]
@@ -106,7 +96,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use posthaste_ports::{QueueReceiver, ReceiveRequest};
+    use posthaste_ports::{MessageId, QueueReceiver, ReceiveRequest};
     use posthaste_testkit::faulty::EntryFault;
     use posthaste_testkit::memory::{MemoryQueue, message};
     use posthaste_testkit::recorded::Call;

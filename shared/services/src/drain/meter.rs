@@ -1,26 +1,19 @@
 //! The counts of one process: messages settled, and how long they had waited.
 
+use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use posthaste_core::pressure::Drained;
 use posthaste_ports::{DrainSource, PortError};
 
 /// Counts what deliver settles. Clones share the counts.
 #[derive(Debug, Clone, Default)]
-pub struct DrainMeter(Arc<Counts>);
+pub struct DrainMeter(Arc<Mutex<Counted>>);
 
-#[derive(Debug)]
-struct Counts {
-    messages: AtomicU64,
-    waited_max_ms: AtomicU64,
-    /// When the first message was received; [`NEVER`] before.
-    began_at_ms: AtomicU64,
-}
-
-/// What was counted since the last reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The counts since the last reading.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     /// How many were settled.
     pub(super) messages: u64,
@@ -30,57 +23,37 @@ pub(super) struct Counted {
     pub(super) began_at: Option<Duration>,
 }
 
-const NEVER: u64 = u64::MAX;
-
-impl Default for Counts {
-    fn default() -> Self {
-        Self {
-            messages: AtomicU64::new(0),
-            waited_max_ms: AtomicU64::new(0),
-            began_at_ms: AtomicU64::new(NEVER),
-        }
-    }
-}
-
 impl DrainMeter {
     /// Notes a message that was received at `at`, a time of the clock's `monotonic`, after it had been due
     /// for `waited`: the attempt that follows does not count.
     pub fn received(&self, waited: Duration, at: Duration) {
-        self.0.waited_max_ms.fetch_max(whole_millis(waited), Ordering::Relaxed);
-        self.0.began_at_ms.fetch_min(whole_millis(at), Ordering::Relaxed);
+        let mut counted = self.0.lock();
+        counted.waited_max = counted.waited_max.max(waited);
+        counted.began_at = Some(counted.began_at.map_or(at, |began_at| began_at.min(at)));
     }
 
     /// Notes messages that were settled.
     pub fn settled(&self, messages: u64) {
-        self.0.messages.fetch_add(messages, Ordering::Relaxed);
+        self.0.lock().messages += messages;
     }
 
     /// The longest wait noted since the last reading.
     pub(super) fn waited_max(&self) -> Duration {
-        Duration::from_millis(self.0.waited_max_ms.load(Ordering::Relaxed))
+        self.0.lock().waited_max
     }
 
-    /// Reads the counts and begins anew.
+    /// Reads the counts, and begins again from zero.
     pub(super) fn take(&self) -> Counted {
-        let began_at_ms = self.0.began_at_ms.swap(NEVER, Ordering::Relaxed);
-        Counted {
-            messages: self.0.messages.swap(0, Ordering::Relaxed),
-            waited_max: Duration::from_millis(self.0.waited_max_ms.swap(0, Ordering::Relaxed)),
-            began_at: (began_at_ms != NEVER).then(|| Duration::from_millis(began_at_ms)),
-        }
+        mem::take(&mut self.0.lock())
     }
 }
 
-/// In one process the meter knows it all, and always tells.
+/// In one process the meter has all counts, and always answers.
 impl DrainSource for DrainMeter {
     async fn drained(&self, _: u64, elapsed: Duration) -> Result<Option<Drained>, PortError> {
         let Counted { messages, waited_max, .. } = self.take();
         Ok(Some(Drained { messages, over: elapsed, waited_max }))
     }
-}
-
-fn whole_millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -8,13 +8,34 @@ use posthaste_core::model::{Payload, PayloadDigest, Schema, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
-use super::error::FanOutError;
-use super::payloads::Payloads;
-use super::plan::Plan;
+use super::plan::{Payloads, Plan};
 
 /// Most payloads of one request that are being stored at once. It bounds the converted texts that are held,
 /// but for those that travel in messages.
 const PAYLOAD_PUTS_AT_ONCE: usize = 8;
+
+/// Reasons for which not all of a fan-out was written. What was written is delivered; doing it again may
+/// duplicate that.
+#[derive(Debug, thiserror::Error)]
+pub enum FanOutError {
+    /// An event that cannot be sent in a subscription's schema.
+    #[error("failed to convert an event")]
+    Conversion(#[source] PortError),
+    /// A payload that several messages were to share.
+    #[error("failed to store a payload")]
+    Payload(#[source] PortError),
+    /// A message.
+    #[error("failed to queue a delivery")]
+    Message(#[source] PortError),
+}
+
+impl FanOutError {
+    /// The error of the port.
+    pub fn port_error(&self) -> &PortError {
+        let (Self::Conversion(error) | Self::Payload(error) | Self::Message(error)) = self;
+        error
+    }
+}
 
 /// Converts the events of one request.
 #[derive(Debug)]

@@ -8,12 +8,10 @@ use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
     Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX, Marks,
-    SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp, Topic,
+    Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp, Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
-
-use super::payloads::Payloads;
 
 /// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be
 /// shorter.
@@ -31,6 +29,18 @@ pub(super) struct Plan<'a> {
     indexes: Vec<u32>,
     /// For every event, how many receive it in each schema.
     copies: Vec<[u32; Schema::ALL.len()]>,
+}
+
+/// The payload of every event, by the schema in which it is sent. It is empty where no subscription receives
+/// the event in that schema, and a schema in which none receives anything has no payloads.
+#[derive(Debug, Default)]
+pub(super) struct Payloads([Vec<Payload>; Schema::ALL.len()]);
+
+impl Payloads {
+    /// Takes in the payloads of all events in this schema.
+    pub(super) fn set(&mut self, schema: Schema, payloads: Vec<Payload>) {
+        self.0[schema as usize] = payloads;
+    }
 }
 
 /// What all events of a fan-out have in common.
@@ -156,7 +166,7 @@ impl Request<'_> {
 
     fn size(&self, schema: Schema, index: usize) -> EventSize {
         let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
-        EventSize::of(self.payloads.payload(schema, index), envelope)
+        EventSize::of(&self.payloads.0[schema as usize][index], envelope)
     }
 
     fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {
@@ -172,7 +182,7 @@ impl Request<'_> {
             traceparent: event.traceparent().map(str::to_owned),
             marks: self.origin.marks,
             envelope: self.envelope(schema, index).cloned(),
-            payload: self.payloads.payload(schema, index).clone(),
+            payload: self.payloads.0[schema as usize][index].clone(),
         }
     }
 }
@@ -236,7 +246,9 @@ mod tests {
         ) {
             let topic = topic(&subscriptions);
             let events: Vec<Event> = types.iter().copied().map(event).collect();
-            let payloads = Payloads::inline(Schema::CloudEvents, &events);
+            let mut payloads = Payloads::default();
+            let inline = events.iter().map(|event| Payload::Inline(event.json().clone()));
+            payloads.set(Schema::CloudEvents, inline.collect());
             let at = Timestamp::from_millis(1);
             let request = Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r", origin: Origin::default() };
             let plan = Plan::of(&topic, &events, at);
