@@ -1,9 +1,9 @@
-//! Circuit breaker for links and subscriptions: where a request goes now, if anywhere, and what its outcome
-//! says about its link and its subscription. The rules are `posthaste_core::circuit`'s, and all workers share
-//! one `LinkHealth`; what one worker counts for itself is here.
+//! The circuit breaker for links and subscriptions. It decides where a request goes now, if anywhere, and
+//! notes what its outcome says about its link and its subscription. The rules are in
+//! `posthaste_core::circuit`, and all workers share one `LinkHealth`. The counts of one worker are here.
 //!
-//! A request is looked at when it is prepared and again right before it is sent: requests that wait for a
-//! link that has just failed are not sent to it.
+//! It is asked when a request is prepared and again right before the request is sent: a link may have failed
+//! while the request waited for it.
 
 pub(crate) mod counts;
 mod pauses;

@@ -26,7 +26,7 @@ pub const SETTLING_TIME: Duration = Duration::from_secs(25);
 pub const QUEUE_TIME: Duration = Duration::from_secs(10);
 
 /// The longest time for reading messages and looking up their subscriptions, at the beginning. A topic that
-/// cannot be read delays its neighbours for as long, and its own messages are handed back.
+/// cannot be read delays its neighbours for that long, and its own messages are handed back.
 pub const RECEIVING_TIME: Duration = Duration::from_secs(15);
 
 /// The beginning and the end of an invocation, by the clock's `monotonic`.

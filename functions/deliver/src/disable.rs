@@ -23,8 +23,8 @@ pub(crate) struct Disabler<P: Ports> {
 }
 
 impl<P: Ports> Disabler<P> {
-    /// Disables the subscription. If that is cut off or cannot be written, its next event meets the same
-    /// answer and tries again.
+    /// Disables the subscription. If that fails or runs out of time, the next event gets the same answer and
+    /// tries again.
     pub(crate) async fn disable_subscription(&self, invocation: &Invocation, subscription: &Subscription) {
         let disabled = catch_panic(self.disable(subscription));
         if let Some(Err(_)) = stop_at(&self.ports.clock, invocation.deadlines.attempts(), disabled).await {
@@ -48,7 +48,7 @@ impl<P: Ports> Disabler<P> {
         }
     }
 
-    /// Answers since when it is disabled, if it was not before.
+    /// The time since which it is disabled; `None` if it already was.
     async fn write(&self, subscription: &Subscription) -> Result<Option<Timestamp>, UpdateError<Infallible>> {
         let edit = |object: Option<Object>| {
             let since = self.ports.clock.now();
@@ -58,8 +58,8 @@ impl<P: Ports> Disabler<P> {
         Ok(update(&*self.ports.state, &layout::topic(&subscription.topic), edit).await?.answer)
     }
 
-    /// Sends the notice. The record says already that the subscription is disabled; a notice that cannot be
-    /// written is not made again, because no event of the subscription is answered any more.
+    /// Sends the notice, after the record was changed. A notice that cannot be written is not tried again,
+    /// because the endpoint answers no more events of this subscription.
     async fn notify(&self, subscription: &Subscription, since: Timestamp) {
         let (topic, name) = (&subscription.topic, &subscription.name);
         let disabled = Notice::Disabled(Disabled { topic, subscription: name, reason: REASON, since });

@@ -17,9 +17,9 @@ use crate::settle::place::Place;
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) deadlines: Deadlines,
-    /// The messages that were understood.
+    /// The messages that could be read.
     pub(crate) jobs: Vec<Job>,
-    /// All messages, understood or not.
+    /// All messages, also those that could not be read.
     ids: Vec<MessageId>,
     settled: Mutex<HashSet<MessageId>>,
     waiting: Mutex<Vec<WaitingMessage>>,
@@ -34,7 +34,7 @@ pub(crate) struct MessageHandle {
     pub(crate) receipt: Receipt,
 }
 
-/// A message that was understood.
+/// A message that could be read.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) message: MessageHandle,
@@ -63,7 +63,7 @@ pub(crate) struct WaitingMessage {
     pub(crate) message: MessageHandle,
     /// The deliveries that wait there.
     pub(crate) deliveries: Vec<(Place, Delivery)>,
-    /// The messages that take its place besides.
+    /// Other messages that take its place.
     pub(crate) successors: Vec<Successor>,
 }
 
@@ -83,12 +83,12 @@ impl Invocation {
         &self.jobs[at.job].delivery.events[at.entry]
     }
 
-    /// Notes a message that is done with: it arrived, or its successors are durable.
+    /// Notes a settled message: its events arrived, or its successors are durable.
     pub(crate) fn settled(&self, id: &MessageId) {
         self.settled.lock().insert(id.clone());
     }
 
-    /// Counts the result of a request to a target that was begun at that time.
+    /// Counts the result of a request that was made to a target and began at this time.
     pub(crate) fn count(&self, target: &Target, sign: HealthSignal, last: Option<Failure>, began: Timestamp) {
         match (sign, last) {
             (HealthSignal::Good, _) => self.results.lock().succeeded(target),
@@ -102,7 +102,8 @@ impl Invocation {
         self.results.lock().end(target);
     }
 
-    /// The targets all of whose requests failed, at least so many, each with the observation to report.
+    /// The targets all of whose requests failed, if there were at least `least`, each with the observation to
+    /// report.
     pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, Observation)> {
         self.results.lock().all_failed(least).map(|(target, seen)| (target.clone(), seen)).collect()
     }
@@ -116,7 +117,7 @@ impl Invocation {
         std::mem::take(&mut self.waiting.lock())
     }
 
-    /// The answer: it names every message that is not done with, once.
+    /// The answer, which names each message that is not settled once.
     pub(crate) fn response(self) -> BatchResponse {
         let mut named = self.settled.into_inner();
         let failures = self.ids.into_iter().filter(|id| named.insert(id.clone()));
@@ -138,8 +139,8 @@ impl Job {
     }
 
     /// Gives the message up for this invocation, because something panicked while it was judged or settled.
-    /// None of its events is tried any more. The queue shows it again, and events that were tried may be
-    /// tried again.
+    /// None of its events is tried any more. The queue delivers it again, and events that were tried may be
+    /// tried twice.
     pub(crate) fn hand_back(&self) {
         let delivery = &self.delivery;
         tracing::error!(

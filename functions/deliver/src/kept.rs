@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// Above this number, values that no request uses are forgotten.
 const KEPT_MAX: usize = 4096;
 
-/// The values, each for as long as a request uses it, and mostly longer.
+/// Values by key. A value is kept while a request uses it, and mostly longer.
 #[derive(Debug)]
 pub(crate) struct Kept<K, V>(Mutex<BTreeMap<K, Arc<V>>>);
 

@@ -1,9 +1,9 @@
-//! Late answers: a request that was not answered in time goes on in the background for a while. If its
-//! endpoint answers with success after all, that is noted under each event's key, and a later attempt that
-//! finds the note is not made.
+//! Late answers: a request that timed out goes on in the background for a while. If its endpoint succeeds
+//! after all, that is noted under each event's key. A later attempt that finds the note is not made.
 //!
-//! Best effort: nothing that was settled waits for it or is undone by it. Without a listener
-//! ([`Deliver::hear_late_answers`](crate::Deliver::hear_late_answers)) a request ends with its timeout.
+//! This is best effort: settling does not wait for it, and it undoes nothing that was settled. Without a
+//! listener ([`Deliver::hear_late_answers`](crate::Deliver::hear_late_answers)) a request ends with its
+//! timeout.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ struct Waiting {
     answer: LateAnswer,
     subscription: Arc<Subscription>,
     events: Vec<LateEvent>,
-    /// When it is given up, by the clock's `monotonic`.
+    /// The time at which it is given up, by the clock's `monotonic`.
     until: Duration,
     /// The right to go on.
     _permit: Permit,
@@ -56,9 +56,9 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct LateEvent {
     pub(crate) key: String,
-    /// Its text, where the answer may name the events that failed.
+    /// The event's text, where the answer may name the events that failed.
     pub(crate) text: Bytes,
-    /// The id of its envelope, where it is a custom event.
+    /// The id of the envelope of a custom event.
     pub(crate) envelope_id: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Drop for Listening<'_> {
 }
 
 impl<P: Ports> LateAnswers<P> {
-    /// Once `closed` is cancelled, the requests that go on end, and no other goes on.
+    /// Late answers until `closed` is cancelled: then the requests that go on end, and no other may go on.
     pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock, closed: CancellationToken) -> Self {
         let per_link = LATE_ANSWERS_PER_LINK_MAX;
         let limits =
@@ -80,7 +80,7 @@ impl<P: Ports> LateAnswers<P> {
         Self { state, clock, limits, listener: Mutex::default(), closed }
     }
 
-    /// Lets a request go on that was not answered in time, if there is a listener and room.
+    /// Lets a request that timed out go on, if there is a listener and room.
     pub(crate) fn let_go_on(
         &self,
         answer: LateAnswer,
@@ -170,7 +170,7 @@ fn report(subscription: &Subscription, events: usize) {
     );
 }
 
-/// The keys of the events that an answer of success says have arrived.
+/// The keys of the events that arrived by this answer of success.
 fn arrived(subscription: &Subscription, events: Vec<LateEvent>, response: &WebhookResponse) -> Vec<String> {
     let batch = events
         .iter()

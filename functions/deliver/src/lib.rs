@@ -59,7 +59,7 @@ pub struct DeliverPorts<P: Ports> {
     pub clock: P::Clock,
     /// Chance.
     pub entropy: P::Entropy,
-    /// Where the drain rate is measured.
+    /// The meter of the drain rate.
     pub drain: DrainMeter,
 }
 
@@ -77,12 +77,12 @@ pub struct Deliver<P: Ports> {
 }
 
 impl<P: Ports> Deliver<P> {
-    /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt is begun
-    /// only if its timeout ends [`SETTLING_TIME`] before that, and what was not begun goes back to the queue
-    /// without delay.
+    /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt begins only
+    /// if its timeout ends [`SETTLING_TIME`] before that. Events whose attempts did not begin go back to the
+    /// queue without delay.
     ///
     /// Each message is settled by itself as soon as its last event has a verdict. The answer names those for
-    /// which nothing durable could be done in time.
+    /// which nothing could be made durable in time.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         let deadlines = Deadlines { began: self.clock.monotonic(), end: deadline };
         let mut invocation = Invocation::new(deadlines, &batch);
@@ -104,16 +104,15 @@ impl<P: Ports> Deliver<P> {
         invocation.response()
     }
 
-    /// Waits for the answers of requests that were not answered in time, each for
-    /// [`LATE_ANSWER_MAX`](posthaste_core::model::LATE_ANSWER_MAX) at most, until
-    /// [`stop`](Self::stop) is called. Dropping it ends those requests. To be awaited once at a time, beside
-    /// [`handle`](Self::handle).
+    /// Waits for the answers of requests that timed out, each for at most
+    /// [`LATE_ANSWER_MAX`](posthaste_core::model::LATE_ANSWER_MAX), until [`stop`](Self::stop) is called.
+    /// Dropping it ends those requests. To be awaited once at a time, beside [`handle`](Self::handle).
     pub async fn hear_late_answers(&self) {
         self.late_answers.hear().await;
     }
 
-    /// Begins no attempt any more, and waits for no late answer: what has not begun goes back to the queue.
-    /// For a process that is to end.
+    /// Begins no more attempts, and stops waiting for late answers. Events whose attempts did not begin go
+    /// back to the queue. Called before the process ends.
     pub fn stop(&self) {
         self.stopped.cancel();
     }

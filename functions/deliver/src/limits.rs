@@ -1,4 +1,4 @@
-//! Limits: those that an operator may set, and how long waits on our own account last.
+//! Limits: those that an operator may set, and the lengths of waits on our own account.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::concurrency::{Bound, ConcurrencyLimits, subscription_max};
 
-/// How long an event waits that could not be tried because of us (its payload object could not be read, no
-/// socket was left), so that an outage of ours is not a busy loop.
+/// The wait of an event that could not be tried because of us (its payload object could not be read, no
+/// socket was left), so that an outage of ours does not become a busy loop.
 pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
 
 /// Messages that are settled side by side, so that their successors and deletions can share requests to the
@@ -23,13 +23,13 @@ pub struct DeliverSettings {
     pub requests_max: usize,
     /// Requests open at once to one link while few wait for it.
     pub requests_per_link_start: usize,
-    /// For every so many requests that wait for a link, one more is open at once.
+    /// The number of requests that wait for a link for each further one that may be open.
     pub waiting_per_connection: usize,
     /// Most requests open at once to one link however many wait, so that a slow one cannot take all. A
     /// quarter of them is kept for subscriptions that have none open.
     pub requests_per_link_max: usize,
     /// Most bytes of stored payloads held at once, over all requests. A request that needs more is made
-    /// alone. Its body takes as much again.
+    /// alone. Its body takes as many again.
     pub payload_bytes_max: u32,
     /// Most stored payloads read at once.
     pub payload_reads_max: usize,

@@ -27,7 +27,7 @@ pub(crate) struct DroppedNotices<P: Ports> {
     pub(crate) payloads: Arc<PayloadReader<P>>,
 }
 
-/// Why notices about dropped events were not sent.
+/// Reasons for which notices about dropped events were not sent.
 #[derive(Debug, thiserror::Error)]
 enum DroppedNoticeError {
     #[error("failed to tell of dropped events")]
@@ -44,8 +44,8 @@ impl<P: Ports> NoticePorts<P> {
 }
 
 impl<P: Ports> DroppedNotices<P> {
-    /// Counts dropped events and sends notices about them. Answers whether the notices were sent, in a time
-    /// that leaves enough for the queue.
+    /// Counts dropped events and sends notices about them. Answers whether the notices were sent in time, so
+    /// that enough time is left for the queue.
     pub(crate) async fn drop_events(&self, invocation: &Invocation, letter: &DeadLetter) -> bool {
         report_dropped(letter);
         let end = invocation.deadlines.storing();
@@ -59,8 +59,8 @@ impl<P: Ports> DroppedNotices<P> {
         matches!(sent, Some(Ok(())))
     }
 
-    /// There is no notice about a notice. Where no topic is named for notices, nothing is read but the
-    /// topic's record, which is known.
+    /// Sends the notices, except about events that are notices themselves. If the topic names no topic for
+    /// notices, only the topic's record is read, which is known already.
     async fn send(&self, invocation: &Invocation, letter: &DeadLetter) -> Result<(), DroppedNoticeError> {
         let told_of = letter.delivery.events.iter().filter(|entry| !entry.marks.notice);
         let (inline, stored): (Vec<_>, Vec<_>) =
@@ -102,7 +102,7 @@ impl<P: Ports> DroppedNotices<P> {
     }
 }
 
-/// Counts events that are dropped because their subscription keeps no such dead letters.
+/// Counts events that are dropped because their subscription does not keep dead letters like them.
 fn report_dropped(letter: &DeadLetter) {
     let (delivery, reason, events) = (&letter.delivery, letter.reason, letter.delivery.events.len());
     let labels = [

@@ -1,5 +1,5 @@
-//! Reading payloads. A stored payload is read when its request may begin, not when its message arrives, so
-//! that memory holds only the payloads of open requests, and of those no more than the budget allows.
+//! Reads payloads. A stored payload is read when its request may begin, not when its message arrives. So
+//! memory holds only the payloads of open requests, within the budget.
 
 pub(crate) mod budget;
 
@@ -48,8 +48,8 @@ impl<P: Ports> PayloadReader<P> {
         Self { state, clock, budget, reads_max }
     }
 
-    /// Reads payloads, but not past `end`. An event whose bytes could not be held by then is not started, one
-    /// whose payload is missing or altered is given up, and one whose payload was not read is postponed.
+    /// Reads payloads until `end`. An event is not started if its bytes could not be held by then, given up
+    /// if its payload is missing or altered, and postponed if its payload could not be read.
     pub(crate) async fn read(&self, payloads: &[&Payload], end: Duration) -> Payloads {
         let bytes = payloads.iter().map(|payload| stored_bytes(payload)).fold(0, usize::saturating_add);
         let Some(held) = stop_at(&self.clock, end, self.budget.hold(bytes)).await else {

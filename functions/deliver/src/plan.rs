@@ -19,18 +19,18 @@ pub(crate) struct RequestPlan {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) kind: RequestKind,
     pub(crate) jitter: Jitter,
-    /// One of its events was tried before, or waited for something: its endpoint may not be well.
+    /// Whether one of its events was tried or waited before: then its endpoint may be failing.
     pub(crate) has_waited: bool,
     pub(crate) entries: Vec<EntryRef>,
 }
 
-/// What the events of one request have in common besides their subscription: its headers say so, or its
-/// outcome is judged by it.
+/// The properties that the events of one request share besides their subscription. The headers show them, or
+/// the outcome is judged by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RequestKind {
     pub(crate) schema: Schema,
-    /// Events that came round a loop are refused for their hops, and their neighbours must not be refused
-    /// with them.
+    /// The hops of the events. Events in a loop are refused for their hops, and their neighbours must not be
+    /// refused with them.
     pub(crate) hops: Hops,
     pub(crate) attempts_before: u16,
     pub(crate) name_was_unknown: bool,
@@ -53,8 +53,8 @@ struct Group<'a> {
 /// Packs the events that still need an attempt into requests, across messages. The subscription whose message
 /// came first is served first.
 ///
-/// A jitter is drawn once for each group, so that what waits together is stored together. A group that cannot
-/// be packed gets no request, and its messages end without a verdict.
+/// A jitter is drawn once for each group, so that events that wait together are stored together. A group that
+/// cannot be packed gets no request, and its messages end without a verdict.
 pub(crate) fn plan(
     jobs: &[Job],
     is_problem: impl Fn(&Delivery, &Subscription) -> bool,

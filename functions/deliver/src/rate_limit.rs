@@ -23,12 +23,13 @@ use crate::kept::Kept;
 use crate::limits::OUR_FAULT_WAIT;
 use limiter::{Available, Limiter};
 
-/// How often a lease is asked for until a request has its permit. A request that has none by then lost every
-/// one to other workers or other requests, or they came too late to be of use.
+/// The most times that a request asks for a lease. If it has no permit then, other workers or requests took
+/// every one, or the permits came too late.
 const TRIES_MAX: u32 = 5;
 
-/// How long an admitted request waits until its permit begins: else requests that are not admitted yet could
-/// take every permit and lose it while they wait for their link, and nothing would ever be sent.
+/// The longest wait of an admitted request until its permit begins. Otherwise requests that are not admitted
+/// yet could take every permit and lose it while they wait for their link, so that nothing would ever be
+/// sent.
 pub(crate) const ADMITTED_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Limits the rate of requests to each subscription that has a limit.
@@ -45,7 +46,7 @@ pub(crate) struct RateLimiter<P: Ports> {
 #[derive(Debug)]
 pub(crate) struct RatePermit(Option<Token>);
 
-/// Why no lease could be asked for.
+/// Reasons for which no lease could be asked for.
 #[derive(Debug, thiserror::Error)]
 enum LeaseError {
     #[error("failed to reach the state of the rate")]
@@ -66,9 +67,8 @@ impl<P: Ports> RateLimiter<P> {
         Self { state, clock, limiters: Kept::new(), leases: SingleFlight::default() }
     }
 
-    /// Waits for the permit of a request, but not past `last_start`, the last moment at which it could begin,
-    /// and not longer than `patience` until there is any. An `Err` is the verdict over its events where there
-    /// is none.
+    /// Waits for the permit of a request until `last_start`, the last moment at which it could begin, and no
+    /// longer than `patience` until there is one. An `Err` is the verdict over its events if it gets none.
     pub(crate) async fn permit(
         &self,
         subscription: &Subscription,
@@ -82,8 +82,7 @@ impl<P: Ports> RateLimiter<P> {
         token.map(|token| RatePermit(Some(token)))
     }
 
-    /// Waits for a token, until it begins. Where there is none before `until`, the events wait in the queue
-    /// instead.
+    /// Waits until a token begins. If none begins before `until`, the events wait in the queue instead.
     async fn token(
         &self,
         subscription: &Subscription,
@@ -125,8 +124,8 @@ impl<P: Ports> RateLimiter<P> {
         self.clock.sleep(time.since(self.clock.now())).await;
     }
 
-    /// A token of the lease that there is, or of a new one; or the time before which there is none. Of the
-    /// requests that wait, one asks the store, and the others take what it brings.
+    /// A token of the current lease, or of a new one; or the time before which there is none. Of the requests
+    /// that wait, one asks the store, and the others share the answer.
     async fn take(
         &self,
         key: &str,
@@ -149,8 +148,7 @@ impl<P: Ports> RateLimiter<P> {
     async fn lease(&self, key: &str, rate: Rate, limiter: &Limiter) -> Result<(), Arc<LeaseError>> {
         // The other requests of the invocation come to wait first, so that one answer serves them all.
         tokio::task::yield_now().await;
-        // The state counts as unknown until it is learned again: an answer may be lost, or this request may be
-        // dropped.
+        // The state is unknown until it is learned again: an answer may be lost, or this request dropped.
         let known = limiter.state.lock().stored.take();
         let stored = match known {
             Some(stored) => Some(stored),

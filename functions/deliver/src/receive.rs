@@ -1,5 +1,4 @@
-//! Receiving: each message becomes a job, for itself, or is moved; and events that need no attempt are
-//! judged.
+//! Receives messages: each becomes a job of its own or is moved, and events that need no attempt are judged.
 
 use std::collections::BTreeSet;
 use std::future::ready;
@@ -34,9 +33,9 @@ pub(crate) struct Receiver<P: Ports> {
 }
 
 impl<P: Ports> Receiver<P> {
-    /// Reads every message. One that cannot be read, or not yet, is moved at once; its neighbours do not
-    /// notice. Messages are read side by side, so that a cold topic does not delay the others. The order
-    /// stays.
+    /// Reads every message. A message that cannot be read, or not yet, is moved at once, without effect on
+    /// its neighbours. Messages are read side by side, so that a topic that is not cached does not delay the
+    /// others. The order stays.
     pub(crate) async fn receive(&self, invocation: &Invocation, batch: Vec<ReceivedMessage>) -> Vec<Job> {
         let receive =
             |(index, message)| async move { Some((index, self.receive_one(invocation, message).await?)) };
@@ -95,8 +94,8 @@ impl<P: Ports> Receiver<P> {
         Some(job)
     }
 
-    /// Notes how long a message had been due. One that was received before was hidden meanwhile, because it
-    /// failed here: that wait was ours, and must not read as a slow drain.
+    /// Notes how long a message had been due. If it was received before, it was hidden since because it
+    /// failed here. That wait was ours, and does not count as a slow drain.
     fn note_wait(&self, receive_count: u32, delivery: &Delivery) {
         let waited =
             if receive_count > 1 { Duration::ZERO } else { self.clock.now().since(delivery.not_before) };
@@ -105,12 +104,13 @@ impl<P: Ports> Receiver<P> {
 
     /// The subscription that receives a message's events; `None` if it or its topic was deleted.
     ///
-    /// No subscription is found missing, gone or waiting by what was known before the message was published,
-    /// or was released: a subscription made, or made active again, in the seconds between is not in it.
+    /// A subscription counts as missing, disabled or waiting only if the topic was read after the message was
+    /// published or released: an older view lacks a subscription that was made or resumed in the seconds
+    /// between.
     ///
-    /// A subscription of another identity is looked up again, past every cache: perhaps this process does not
-    /// know yet that it was created again, or has a record of before there were identities. `began` is when
-    /// the invocation did, by the clock's `monotonic`.
+    /// A subscription of another identity is looked up again, past every cache: this process may not know yet
+    /// that it was created again, or may have a record from before identities existed. `began` is the start
+    /// of the invocation, by the clock's `monotonic`.
     async fn subscription(
         &self,
         delivery: &Delivery,
@@ -131,8 +131,8 @@ impl<P: Ports> Receiver<P> {
         Ok(found.filter(|it| delivery.is_for(it)))
     }
 
-    /// The keys of the events that a late answer acknowledged. Events that cannot be looked up are sent
-    /// again.
+    /// The keys of the events that a late answer acknowledged. If they cannot be looked up, the events are
+    /// sent again.
     async fn acknowledged_late(&self, delivery: &Delivery) -> BTreeSet<String> {
         if !delivery.timed_out {
             return BTreeSet::new();
@@ -146,8 +146,8 @@ impl<P: Ports> Receiver<P> {
         })
     }
 
-    /// Moves a message of a newer version on, to a newer reader, and any other, byte for byte, to where it is
-    /// kept.
+    /// Moves a message byte for byte: one of a newer version back to the queue, where a newer reader may get
+    /// it, and any other to the dead letters, which keep it.
     async fn move_unreadable(&self, invocation: &Invocation, message: ReceivedMessage, error: &FormatError) {
         let (to, delay_secs) = match error {
             FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
@@ -163,7 +163,7 @@ impl<P: Ports> Receiver<P> {
     }
 }
 
-/// A subscription whose time is over is deleted, also while it still is in its topic's record.
+/// The subscription of a delivery. If its time is over it counts as deleted, even while it is in the record.
 fn live_subscription(
     topic: Option<Arc<Topic>>,
     delivery: &Delivery,
@@ -177,7 +177,7 @@ fn judge_unsent(job: &Job, now: Timestamp) {
     let status = job.status_at(now);
     for (index, entry) in job.delivery.events.iter().enumerate() {
         let verdict = if job.acknowledged_late.contains(&entry.key) {
-            // It arrived, whatever has become of it or its subscription since.
+            // It arrived; the state of its subscription does not matter any more.
             Some(EntryVerdict::Delivered)
         } else {
             unsent_verdict(status, is_expired(entry.expires_at, now))
@@ -188,8 +188,8 @@ fn judge_unsent(job: &Job, now: Timestamp) {
     }
 }
 
-/// The verdict over an event that is not sent now, because of the status of its subscription (`None` when
-/// that was deleted) or because it has expired.
+/// The verdict over an event that is not sent now, because of the status of its subscription (`None` for a
+/// deleted one) or because it has expired.
 fn unsent_verdict(status: Option<Status>, is_expired: bool) -> Option<EntryVerdict> {
     let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
     match status {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!((job.complete(), job.is_open(0), job.is_open(1)), (None, false, true));
     }
 
-    /// What is received from messages of these bodies, in a world without topics.
+    /// Receives messages with these bodies, in a world without topics.
     async fn received(world: &World, bodies: Vec<Bytes>) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
         let registry = Registry::new(world.store("topics"), world.clock.clone(), Duration::ZERO);
         let receiver: Receiver<TestPorts> = Receiver {

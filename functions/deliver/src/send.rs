@@ -1,5 +1,5 @@
-//! Sending: an invocation's requests are shared out over the links, so that a long queue for a slow one does
-//! not keep requests to the others from beginning. Each is admitted and loaded here.
+//! Sends an invocation's requests, shared out over the links, so that a long queue for a slow link does not
+//! delay the requests to the others. Each request is admitted and loaded here.
 
 mod attempt;
 mod judge;
@@ -44,7 +44,7 @@ pub(crate) struct Sender<P: Ports> {
 pub(crate) struct Attempted {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) verdicts: Vec<(EntryRef, EntryVerdict)>,
-    /// The endpoint is gone for good, and the subscription is to be disabled for it.
+    /// Whether the subscription is to be disabled, because its endpoint is gone for good.
     pub(crate) is_to_be_disabled: bool,
 }
 
@@ -89,8 +89,8 @@ impl<P: Ports> Sender<P> {
         }
     }
 
-    /// Waits until the request is admitted, loads it and sends it. An `Err` is the verdict over its events
-    /// where it may not begin.
+    /// Waits until the request is admitted, loads it and sends it. An `Err` is the verdict over its events if
+    /// it may not begin.
     async fn attempt(&self, invocation: &Invocation, plan: &RequestPlan) -> Result<Attempted, EntryVerdict> {
         let subscription = &*plan.subscription;
         let route = self.circuit.route(plan).await?;

@@ -1,4 +1,4 @@
-//! Settling: a message whose events all have a verdict is ended, after what follows it is durable.
+//! Settles messages: one whose events all have a verdict is ended, after its successors are durable.
 
 pub(crate) mod place;
 pub(crate) mod replace;
@@ -45,7 +45,7 @@ impl<P: Ports> Settle for Settler<P> {
             self.disabler.disable_subscription(invocation, &subscription).await;
         }
         if verdicts.iter().any(|(_, verdict)| *verdict != EntryVerdict::NotStarted) {
-            // Cut off, the next attempt is noted.
+            // If that takes too long, the next attempt is noted.
             let noted = self.activity.of_subscription(&*self.state, &subscription, self.clock.now());
             stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
         }
@@ -58,8 +58,8 @@ impl<P: Ports> Settle for Settler<P> {
 }
 
 impl<P: Ports> Settler<P> {
-    /// Settles messages that need no attempt. They are settled side by side, so that what is given up
-    /// together shares requests to the queue.
+    /// Settles messages that need no attempt, side by side, so that messages that are given up together share
+    /// requests to the queue.
     pub(crate) async fn settle_unsent(&self, invocation: &Invocation) {
         let jobs = invocation.jobs.iter().enumerate();
         let judged: Vec<_> = jobs.filter_map(|(index, job)| Some((index, job.complete()?))).collect();
@@ -106,7 +106,7 @@ impl<P: Ports> Settler<P> {
         if !deliveries.is_empty() {
             return invocation.wait(WaitingMessage { message: job.message.clone(), deliveries, successors });
         }
-        // A message that comes again finds its late answers still noted.
+        // A message that comes again must find its late answers still noted.
         if successors.is_empty() {
             invocation.settled(&job.message.id);
             if let Err(error) = self.queue.acknowledge(&job.message.receipt).await {
@@ -123,10 +123,10 @@ impl<P: Ports> Settler<P> {
         }
     }
 
-    /// Notes when deliveries that are tried again are due, and when held ones end, for entities that are
-    /// deleted when they are idle: until then neither the subscription nor its topic is. wake sees what waits
-    /// in the object store, but not what it has just sent to the queue, so the subscription's note lasts a
-    /// while longer. Without such entities nothing is asked or written.
+    /// Notes when deliveries that are tried again are due, and when held ones expire, for entities that are
+    /// deleted when they are idle: until then neither the subscription nor its topic is idle. wake sees
+    /// deliveries in the object store, but not those it has just sent to the queue, so the subscription's
+    /// note lasts a while longer. For all other entities nothing is read or written.
     async fn note_scheduled(
         &self,
         invocation: &Invocation,

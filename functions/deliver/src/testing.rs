@@ -1,4 +1,4 @@
-//! What the unit tests of this crate share: the ports in memory, and builders of what an invocation works on.
+//! Tools of this crate's unit tests: the ports in memory, and builders of the parts of an invocation.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Notices of changes. The changes travel in the state, written by the same put as the level. The monitor
-//! that wrote them sends the notices once the put has succeeded, and takes the changes out with the next
-//! poll's put. A failure, or the end of the process, leaves them for the next poll of any monitor.
+//! Notices of changes. The changes are part of the state, written by the same put as the level. The monitor
+//! that wrote them sends the notices after the put has succeeded, and removes the changes with the next
+//! poll's put. If that fails, or the process ends, the next poll of any monitor sends them.
 
 use std::error::Error;
 use std::time::Duration;
@@ -24,15 +24,14 @@ enum Unsent {
 }
 
 /// The time for the notices of one poll: half the time by which a poll may be late before the state is stale,
-/// where that is less than the longest, so that a queue which hangs does not make the monitor look as if it
-/// had stopped.
+/// up to the longest time. So a queue that hangs does not make the monitor look stopped.
 pub(crate) fn notices_time(settings: &PressureSettings) -> Duration {
     let late = settings.stale_after().saturating_sub(settings.interval);
     NOTICES_TIME_MAX.min(late / 2)
 }
 
-/// Sends notices of the changes that the written state carries, and answers whether all were sent. A notice
-/// sent again is the same, and has the same `id`.
+/// Sends notices of the changes in the written state, and answers whether all were sent. A notice that is
+/// sent again is the same, with the same `id`.
 pub(crate) async fn send_notices<P: Ports>(
     notifier: Notifier<'_, P::Queue, P::Store, P::Clock, P::Entropy>,
     topic: &TopicName,
@@ -52,8 +51,8 @@ pub(crate) async fn send_notices<P: Ports>(
     false
 }
 
-/// Logs an error where a change is new. The polls that try again log below that, since the disk that is full
-/// may be the log's.
+/// Logs an error if a change is new. The polls that try again log below that level, since the log may be on
+/// the disk that is full.
 fn report_unsent(unsent: &Unsent, written: &PressureState) {
     let (changes, error) = (written.untold.len(), unsent as &dyn Error);
     if written.untold.iter().any(|change| change.at == written.at) {

@@ -1,4 +1,4 @@
-//! One poll after the other: reads the resources, decides the pressure, writes it, and notifies of changes.
+//! Polls: reads the resources, decides the pressure, writes it, and notifies of changes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct MonitorPorts<P: Ports, R, D> {
     pub probe: R,
     /// Time.
     pub clock: P::Clock,
-    /// The messages that deliver settles.
+    /// The rate at which deliver settles messages.
     pub drain: D,
     /// Topics, for the one that gets notices. Read only when there are notices.
     pub registry: Registry<P::Store, P::Clock>,
@@ -56,14 +56,14 @@ pub struct Monitor<P: Ports, R, D> {
     drain: DrainRate,
     measured_at: Option<Duration>,
     written: Option<(ETag, PressureState)>,
-    /// Whether the written state still carries changes of which notices were sent since.
+    /// Whether the written state still carries changes whose notices were sent since.
     carries_notified: bool,
     /// The resources whose thresholds did not fit at the last poll.
     misfits: BTreeSet<Resource>,
 }
 
-/// Reasons for which a poll fails. The next one goes on; until then the state grows stale, which has rules of
-/// its own.
+/// Reasons for which a poll fails. The next poll goes on. Until then the state grows stale, which has rules
+/// of its own.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
     /// The state before could not be read.
@@ -111,7 +111,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         })
     }
 
-    /// How long to wait between two polls.
+    /// The time between two polls.
     pub fn interval(&self) -> Duration {
         self.settings.interval
     }
@@ -184,21 +184,23 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         })
     }
 
-    /// Whether another monitor has polled so lately that this poll would count its history twice. Of two that
-    /// poll at the same pace, at most one finds the other's state older than three quarters of the interval.
+    /// Whether another monitor polled so recently that this poll would count its history twice. If two
+    /// monitors poll at the same pace, at most one of them finds the other's state older than three quarters
+    /// of the interval.
     fn is_anothers_turn(&self, before: &Before, now: Timestamp) -> bool {
         let age = now.since(before.state.at).max(before.state.at.since(now));
         !before.is_ours && age < self.settings.interval.mul_f64(0.75)
     }
 
-    /// Whether nothing is watched and the state says so already, with no notices left: then it is not written
+    /// Whether nothing is watched and the state says so already, with no notices left. Then it is not written
     /// again.
     fn is_switched_off(&self, before: &Before) -> bool {
         let is_notified = before.state.untold.is_empty() && !self.carries_notified;
         !self.settings.enable_resource_monitoring && !before.state.monitored && is_notified
     }
 
-    /// The resources whose thresholds do not fit what was read and did before: each is reported once.
+    /// The resources whose thresholds do not fit the readings, and fitted those before. Each is reported
+    /// once.
     fn new_misfits(&mut self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
         let misfits = self.settings.misfits(readings);
         let known =
@@ -227,7 +229,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         }
     }
 
-    /// How long what is visible takes to be delivered; `None` if that cannot be known now.
+    /// The time in seconds until the visible messages are delivered; `None` if it cannot be known now.
     async fn drain_secs(&mut self, counts: QueueCounts) -> Option<u64> {
         let now = self.ports.clock.monotonic();
         let elapsed = self.measured_at.replace(now).map_or(Duration::ZERO, |then| now.saturating_sub(then));
@@ -247,13 +249,13 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     }
 }
 
-/// The drain time without a report of deliver: its messages hardly wait, so there is no backlog. That holds
-/// only while it receives: how long messages wait that are not received is unknown.
+/// The drain time without a report of deliver. Then its messages hardly wait, so there is no backlog. This
+/// holds only while deliver receives: how long messages wait otherwise is unknown.
 fn drain_secs_unknown(counts: QueueCounts) -> Option<u64> {
     (counts.visible == 0 || counts.in_flight > 0).then_some(0)
 }
 
-/// What can fill up, with how full it is.
+/// The place that can fill up, with its use.
 fn space(database: Option<Database>, deliveries: Option<QueueCounts>) -> Option<Space> {
     match database? {
         Database::Disk(usage) => Some(Space::Disk(usage)),
@@ -261,7 +263,7 @@ fn space(database: Option<Database>, deliveries: Option<QueueCounts>) -> Option<
     }
 }
 
-/// A state that another monitor wrote, or this one before it was restarted.
+/// The state before a poll, written by another monitor, or by this one before a restart.
 fn found(object: Object, now: Timestamp) -> Before {
     let state = PressureState::parse(&object.bytes).inspect_err(|error| {
         tracing::error!(error = error as &dyn std::error::Error, "pressure state unusable, begun anew");
@@ -271,7 +273,7 @@ fn found(object: Object, now: Timestamp) -> Before {
     Before { state, condition: PutCondition::IfMatch(object.etag), is_ours }
 }
 
-/// The counts of a queue. Without them its resources stay as they are.
+/// The counts of a queue; `None` if they could not be read. Then its resources keep their levels.
 async fn counts(queue: &impl QueueReceiver, name: &'static str) -> Option<QueueCounts> {
     let counts = queue.counts().await.inspect_err(|error| {
         tracing::warn!(queue = name, error = error as &dyn std::error::Error, "queue not counted");

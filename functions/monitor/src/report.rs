@@ -1,5 +1,5 @@
-//! What operators see of the pressure: log events with the documents' ids, and gauges. CloudWatch bills each
-//! gauge, so that there are few.
+//! The pressure as operators see it: log events with the documents' ids, and gauges. There are few gauges,
+//! because CloudWatch bills each.
 
 use posthaste_core::pressure::{
     DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
@@ -26,18 +26,18 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
             // On AWS there is no disk, but a share of the messages that may be in flight.
             DISK_CRITICALLY_LOW if in_flight => tracing::error!(
                 id, %resource, %previous, %current, reading,
-                "rejecting events because more messages are in flight than the configured threshold; endpoints must \
-                 answer, or slow ones be disabled, for the service to continue operations"
+                "rejecting events because more messages are in flight than the configured threshold; endpoints \
+                 must answer, or slow ones be disabled, for the service to continue operations"
             ),
             DISK_CRITICALLY_LOW => tracing::error!(
                 id, %resource, %previous, %current, reading,
-                "rejecting events because available disk space is below the configured threshold; administrative \
-                 action may be required to free disk space for the service to continue operations"
+                "rejecting events because available disk space is below the configured threshold; \
+                 administrative action may be required to free disk space for the service to continue operations"
             ),
             MEMORY_CRITICALLY_LOW => tracing::error!(
                 id, %resource, %previous, %current, reading,
-                "rejecting events because the service continues to consume more memory than the configured threshold; \
-                 it may have to be restarted to continue normal operation"
+                "rejecting events because the service continues to consume more memory than the configured \
+                 threshold; it may have to be restarted to continue normal operation"
             ),
             _ => {}
         }
@@ -53,8 +53,8 @@ pub(crate) fn misfit(resource: Resource, error: &SettingsError) {
     );
 }
 
-/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as they are logged and
-/// told. One that is never read here has none, because CloudWatch bills each.
+/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as in logs and notices. A
+/// resource that is never read has no gauge, because CloudWatch bills each.
 pub(crate) fn levels(state: &PressureState) {
     for resource in Resource::ALL {
         if let Some(level) = state.resource(resource).map(ResourceState::told_level) {
@@ -63,8 +63,8 @@ pub(crate) fn levels(state: &PressureState) {
     }
 }
 
-/// Sets the gauges of resources that are watched no more to 0: they would show the last level and reading
-/// until the process ends.
+/// Sets the gauges of resources that are no longer watched to 0. Otherwise they would show the last level and
+/// reading until the process ends.
 pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
     let gone = before.resources.iter().filter(|seen| after.resource(seen.resource).is_none());
     for resource in gone.map(|seen| seen.resource) {
@@ -75,7 +75,7 @@ pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
     }
 }
 
-/// Sets the gauges of what producers get, and of the readings that lead there.
+/// Sets the gauges of the treatment of producers, and of the readings that lead to it.
 pub(crate) fn treatment(state: &PressureState) {
     metrics::gauge!("PressureTarpitInMs").set(as_f64(state.tarpit_ms));
     metrics::gauge!("PressureRefusedTierCount").set(as_f64(state.refused_tiers().len() as u64));
@@ -84,8 +84,8 @@ pub(crate) fn treatment(state: &PressureState) {
     }
 }
 
-/// Whether SQS has a metric of what is read: on AWS, where messages in flight stand for a disk, of all counts
-/// of queues.
+/// Whether SQS has a metric for this reading: on AWS for all counts of queues, where messages in flight take
+/// the place of a disk.
 fn is_counted_by_sqs(state: &PressureState, resource: Resource) -> bool {
     state.resource(Resource::DatabaseDisk).is_some_and(|disk| disk.in_flight)
         && matches!(
@@ -99,7 +99,7 @@ fn as_f64(reading: u64) -> f64 {
     reading as f64
 }
 
-/// Counts and logs changes of which no notices will be sent any more.
+/// Counts and logs changes whose notices will not be sent any more.
 pub(crate) fn given_up(changes: usize) {
     if changes > 0 {
         not_sent(None, changes);

@@ -1,5 +1,5 @@
-//! Notes of when something last happened to a topic or subscription that goes when it is idle. Whoever does
-//! something to one notes it here; wake reads the notes. Nobody pays for entities that stay.
+//! Notes of the last activity of topics and subscriptions that are deleted when they are idle. Each function
+//! that acts on one notes it here, and wake reads the notes. Entities without an idle time cost nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,33 +12,33 @@ use posthaste_ports::{ErrorKind, ObjectStore, PortError};
 
 use crate::update::{Edit, UpdateError, update};
 
-/// Most entities whose last note is remembered. Beyond it all are forgotten, which costs a note each.
+/// Most entities whose last note is remembered. Beyond it all are forgotten, which costs one note each.
 const NOTES_KEPT_MAX: usize = 10_000;
 
-/// Why an entity's activity could not be read or noted.
+/// Reasons for which an entity's activity could not be read or noted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActivityError {
     /// The store failed.
     #[error("failed to read or write a note of activity")]
     Store(#[from] PortError),
-    /// What is there cannot be read.
+    /// The stored note cannot be read.
     #[error("failed to understand a note of activity")]
     Note(#[from] FormatError),
 }
 
-/// What a process noted last, so that it notes seldom.
+/// The last notes of a process, so that it writes rarely.
 #[derive(Debug, Default)]
 pub struct Activity {
     noted: Mutex<HashMap<Entity, Timestamp>>,
 }
 
-/// The key of an entity's note, and which creation of the entity it is: what was noted of one that was
-/// deleted, perhaps for a time to come, says nothing of the next.
+/// The key of an entity's note, and the creation of the entity: notes of an entity that was deleted, which
+/// may be of a time to come, do not count for the next one of its name.
 type Entity = (String, Option<CreationId>);
 
 impl Activity {
-    /// Notes that something happens to a topic at `at`, which may lie ahead. A failure is logged, and what
-    /// happens next is noted instead.
+    /// Notes an activity of a topic at `at`, which may lie ahead. A failure is logged, and the next activity
+    /// is noted instead.
     pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
         if let Some(idle) = topic.auto_delete_on_idle {
             let entity = entity(layout::topic_activity(&topic.name), topic.creation);
@@ -46,7 +46,7 @@ impl Activity {
         }
     }
 
-    /// The same for a subscription.
+    /// Notes an activity of a subscription, in the same way.
     pub async fn of_subscription<S: ObjectStore>(
         &self,
         store: &S,
@@ -59,7 +59,7 @@ impl Activity {
         }
     }
 
-    /// The same for the topic of a subscription.
+    /// Notes an activity of a subscription's topic, in the same way.
     pub async fn of_its_topic<S: ObjectStore>(&self, store: &S, subscription: &Subscription, at: Timestamp) {
         if let Some(idle) = subscription.lifetime.topic_idle {
             let entity = entity(layout::topic_activity(&subscription.topic), subscription.created.topic);
@@ -74,9 +74,9 @@ impl Activity {
         }
     }
 
-    /// Notes that something happens at `at` to the entity whose note lies under `key`, unless a note of this
-    /// process is young enough. A note never goes back in time. For those that do not know which creation of
-    /// the entity it is.
+    /// Notes an activity at `at` of the entity whose note lies under `key`, unless this process wrote a note
+    /// recently. A note never goes back in time. For callers that do not know which creation of the entity it
+    /// is.
     pub async fn note<S: ObjectStore>(
         &self,
         store: &S,
@@ -98,7 +98,7 @@ impl Activity {
         if !is_worth_noting(idle, before, at) {
             return Ok(());
         }
-        // Remembered first, so that of many at once one notes.
+        // Remembered first, so that of many at once only one writes.
         self.remember(&entity, at);
         let noted = write(store, &entity.0, at).await.inspect_err(|_| {
             self.noted.lock().remove(&entity);
@@ -120,13 +120,13 @@ fn entity(key: String, creation: Option<Creation>) -> Entity {
     (key, creation.map(|creation| creation.id))
 }
 
-/// When something last happened to the entity whose note lies under `key`; `None` if nothing was noted.
+/// The time of the last activity of the entity whose note lies under `key`; `None` if none was noted.
 pub async fn noted<S: ObjectStore>(store: &S, key: &str) -> Result<Option<Timestamp>, ActivityError> {
     let Some(object) = store.get(key).await? else { return Ok(None) };
     Ok(Some(ActivityNote::parse(&object.bytes)?.at()))
 }
 
-/// Writes a note of `at`, unless a later one is there, and answers the later of the two.
+/// Writes a note of `at`, unless there is a later one, and answers the later of the two.
 async fn write<S: ObjectStore>(store: &S, key: &str, at: Timestamp) -> Result<Timestamp, ActivityError> {
     let updated = update(store, key, |found| {
         let there = found.map(|object| ActivityNote::parse(&object.bytes)).transpose()?;

@@ -1,7 +1,8 @@
-//! Fanning events out: which subscription receives what, the shared payloads, then the messages that refer to
-//! them.
+//! Fans events out: finds the subscriptions that receive them, stores the shared payloads, then sends the
+//! messages that refer to them.
 //!
-//! Whoever brings events into the delivery queue does it here: publish, and what makes notices.
+//! Every function that puts events into the delivery queue does it here: publish, and those that send
+//! notices.
 
 mod convert;
 mod plan;
@@ -18,12 +19,11 @@ pub use plan::Origin;
 
 use crate::send_all::send_all;
 
-/// Bytes of rendered messages that are gathered before they are sent: what one request may hold of its
-/// fan-out. An event that is not stored fits with all its copies, so that nearly every request is sent in one
-/// go.
+/// Bytes of rendered messages that are gathered before they are sent: the most that one event takes with all
+/// its copies if it is not stored. So nearly every request is sent in one go.
 const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
 
-/// What a fan-out needs from outside.
+/// The ports of a fan-out.
 #[derive(Debug, Clone, Copy)]
 pub struct FanOut<'a, Q, S, C, E> {
     /// The delivery queue.
@@ -39,9 +39,9 @@ pub struct FanOut<'a, Q, S, C, E> {
 /// A fan-out that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// How many of the events at least one subscription receives.
+    /// The number of events that at least one subscription receives.
     pub matched: usize,
-    /// How many messages they became.
+    /// The number of messages they became.
     pub messages: usize,
 }
 
@@ -53,8 +53,8 @@ where
     E: Entropy,
 {
     /// Fans events of one topic, all of the same schema, out to its subscriptions. When this returns `Ok`,
-    /// every message is durable, and before it every payload was. With `dehydrate`, payloads are stored and
-    /// referenced wherever that makes messages shorter.
+    /// every message is durable, and every payload was durable before. With `dehydrate`, payloads are stored
+    /// and referenced wherever that makes messages shorter.
     pub async fn write(
         &self,
         topic: &Topic,

@@ -1,5 +1,5 @@
-//! Notes that an endpoint said yes after a request of its had timed out. deliver writes one for each event;
-//! later attempts look for them, and deadletter before it writes.
+//! Notes of late answers: an endpoint accepted events after their request had timed out. deliver writes one
+//! note for each event. Later attempts look for them, and deadletter does before it writes.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -17,8 +17,8 @@ const PAGES_MAX: usize = 10;
 /// Notes removed at once.
 const REMOVED_AT_ONCE: usize = 8;
 
-/// Those of a subscription's events, by key, that are noted. One event costs one read; several cost one list,
-/// which is cheaper than a read of each.
+/// The events of these keys that are noted, of one subscription. One event costs one read; several cost one
+/// list, which is cheaper than a read for each.
 pub async fn answered_late<S: ObjectStore>(
     store: &S,
     topic: &TopicName,

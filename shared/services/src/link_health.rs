@@ -1,9 +1,9 @@
-//! What all workers know together of links and subscriptions that are not well: reads the parts of it, keeps
-//! them for a few seconds, and writes transitions.
+//! The shared knowledge of all workers about failing links and subscriptions: reads its parts, keeps them for
+//! a few seconds, and writes transitions.
 //!
-//! Nothing is read for a target that is well and was not suspected. Whoever writes does so under the
-//! condition that nobody wrote since it read; who loses reads again and applies what it saw to what stands
-//! there now, so that no transition is lost. What cannot be read counts as well.
+//! Nothing is read for a target that is healthy and not suspected. A worker writes only if no other has
+//! written since its read. If one has, it reads again and applies its observations to the newer state, so
+//! that no transition is lost. A part that cannot be read counts as healthy.
 
 mod change;
 
@@ -21,10 +21,10 @@ use posthaste_core::stored::{FormatError, layout};
 use crate::{SingleFlight, get_newer};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
 
-/// How old what is known may grow before it is read again by whoever asks for a target that is not well.
+/// The age at which the state of a failing target is read again when it is needed.
 pub const LINKS_MAX_AGE: Duration = Duration::from_secs(3);
 
-/// Why a transition was not written, or a part not read.
+/// Reasons for which a transition was not written, or a part not read.
 #[derive(Debug, thiserror::Error)]
 pub enum LinksError {
     /// The store.
@@ -38,7 +38,7 @@ pub enum LinksError {
     Contended(u32),
 }
 
-/// What is known of links. Clones share it.
+/// The knowledge about links. Clones share it.
 #[derive(Debug, Clone)]
 pub struct LinkHealth<S, C> {
     store: S,
@@ -60,15 +60,15 @@ struct Known {
     etag: Option<ETag>,
     /// By the clock's `monotonic`; `None` before the first read.
     checked_at: Option<Duration>,
-    /// The last look failed: everything counts as well until the next.
+    /// The last read failed: everything counts as healthy until the next.
     is_blind: bool,
-    /// How often something was learned, so that an answer that comes late does not undo what was written
-    /// meanwhile.
+    /// The number of times that something was learned, so that an answer that comes late does not undo a
+    /// newer write.
     times: u64,
 }
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
-    /// What is known in this state bucket.
+    /// The knowledge in this state bucket.
     pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
         Self { store, clock, settings: Arc::new(settings), shared: Arc::default() }
     }
@@ -78,8 +78,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         &self.settings
     }
 
-    /// What becomes of a delivery to a target. The store is asked only where the target is suspected, or
-    /// known not to be well, and what is known is some seconds old.
+    /// The decision about a delivery to a target. The store is read only if the target is suspected, or known
+    /// to be failing, and the knowledge is some seconds old.
     pub async fn decide(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
         let index = shard_index(target.link());
         let known = self.known(index);
@@ -91,7 +91,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         self.gate_of(&self.known(index), target)
     }
 
-    /// Since when a target, or its link, has been recovering, as far as is known; `None` where neither is.
+    /// The time since which a target, or its link, has been recovering, as far as is known; `None` if neither
+    /// is.
     pub fn recovering_since(&self, target: &Target) -> Option<Timestamp> {
         let shard = self.known(shard_index(target.link())).shard;
         let link = Target::Link(target.link().clone());
@@ -99,13 +100,13 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         conditions.filter(|it| it.phase == Phase::Recovering).map(|it| it.since).max()
     }
 
-    /// What was last known of a target that is not well; nobody is asked.
+    /// The last known condition of a failing target, without a read.
     pub fn condition(&self, target: &Target) -> Option<Condition> {
         self.known(shard_index(target.link())).shard.condition(target).cloned()
     }
 
-    /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any
-    /// more, or somebody else has it; an error where it cannot be written down.
+    /// Asks for the right to probe a target, under this name. `None` if there is nothing to probe any more,
+    /// or another worker has the right; an error if it cannot be written.
     pub async fn claim(&self, target: &Target, by: &str) -> Result<Option<Probed>, LinksError> {
         let (mut probed, settings) = (None, &*self.settings);
         let claim = |shard: &mut Shard| {
@@ -116,20 +117,20 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(probed)
     }
 
-    /// Notes what was seen of targets that are all on one link. Answers those that changed. A success of a
-    /// target that is not known to be anything but well asks nobody.
+    /// Notes observations of targets that are all on one link, and answers the targets that changed. A
+    /// success of a target that is known to be healthy costs no request.
     pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
         let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
         let index = shard_index(first.link());
         let (known, now) = (self.known(index), self.clock.now());
-        // Of a target that is well, or is known to answer again, one more success is no news.
+        // One more success is no news of a target that is healthy, or known to answer again.
         let is_left_alone = |target: &Target| {
             known.shard.condition(target).is_some_and(|it| match it.phase {
                 Phase::Recovering => it.forced,
                 Phase::Glitch | Phase::Retry => !it.is_asked(now),
             })
         };
-        // Of many that were under way, the first that is asked to wait says it for all.
+        // Of many requests under way, the first that is asked to wait reports it for all.
         let is_known = |target: &Target, asked: &Asked| {
             let ends_later = |it: &Condition| it.phase == Phase::Glitch && it.until >= asked.until;
             let waits = matches!(self.gate_of(&known, target), CircuitDecision::Delay { .. });
@@ -159,7 +160,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(changed)
     }
 
-    /// Every part in which something is known, read anew. One that a newer program wrote is passed over.
+    /// Every part that is not empty, read again. A part that a newer program wrote is left out.
     pub async fn all(&self) -> Result<Vec<(usize, Arc<Shard>)>, LinksError> {
         let listed = self.store.list(layout::LINKS, None, LINK_SHARDS * 2).await?;
         let is_listed =
@@ -193,8 +194,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         known.checked_at.is_some_and(|at| self.clock.monotonic().saturating_sub(at) < LINKS_MAX_AGE)
     }
 
-    /// Reads a part, once for all who ask meanwhile. What cannot be read counts as well, for as long as a
-    /// read is good.
+    /// Reads a part, once for all callers that need it at the same time. A part that cannot be read counts as
+    /// healthy until the next read.
     async fn look(&self, index: usize) {
         let key = layout::links(index);
         let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
@@ -215,7 +216,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             Revalidated::Missing => self.learn(index, known.times, Arc::default(), None),
             Revalidated::Changed(object) => {
                 let shard = match Shard::parse(&object.bytes) {
-                    // It is written anew with the next transition.
+                    // The next transition replaces it.
                     Err(error @ FormatError::Malformed(..)) => {
                         tracing::error!(
                             %key, error = &error as &dyn std::error::Error,
@@ -235,8 +236,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         self.shared.shards.lock()[index % LINK_SHARDS].clone()
     }
 
-    /// Keeps what was read since something was last learned, or was written now; what was learned during a
-    /// read is newer.
+    /// Keeps a read of the object, unless something newer was learned during the read.
     fn learn(&self, index: usize, times: u64, shard: Arc<Shard>, etag: Option<ETag>) {
         let mut shards = self.shared.shards.lock();
         let known = &mut shards[index % LINK_SHARDS];

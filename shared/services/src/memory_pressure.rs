@@ -1,5 +1,5 @@
-//! Relief of this process under pressure: its caches give memory back, and names are forgotten. When that is
-//! due is `posthaste_core::pressure`'s to say; here it is carried out, counted and logged.
+//! Relief of this process under pressure: its caches free memory, and resolved names are forgotten.
+//! `posthaste_core::pressure` decides when; here it is carried out, counted and logged.
 
 #[cfg(test)]
 mod tests;
@@ -17,29 +17,30 @@ pub struct Reliever<C> {
     relief: Mutex<Relief>,
 }
 
-/// What was done.
+/// The relief that was carried out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Relieved {
-    /// What the caches gave back, if they were trimmed.
+    /// The memory that the caches freed, if they were trimmed.
     pub trimmed: Option<Evicted>,
-    /// How many names were forgotten, if they were.
+    /// The number of names that were forgotten, if they were.
     pub names: Option<usize>,
 }
 
 impl<C: Clock> Reliever<C> {
-    /// For a process without caches so far, whose resident size `resident_bytes` tells where it can be known.
+    /// Relieves a process without caches so far. `resident_bytes` reads its resident size, if that can be
+    /// known.
     pub fn new(clock: C, resident_bytes: fn() -> Option<u64>) -> Self {
         Self { clock, resident_bytes, caches: Vec::new(), relief: Mutex::default() }
     }
 
-    /// The same with one cache more. Its name is for the log.
+    /// Adds a cache. Its name is for the log.
     #[must_use]
     pub fn over(mut self, name: &'static str, cache: impl Evict + 'static) -> Self {
         self.caches.push((name, Box::new(cache)));
         self
     }
 
-    /// What is due by this state, which counts as done from now on.
+    /// The relief that is due in this state. It counts as done from now on.
     pub fn due(&self, state: &PressureState) -> Due {
         self.relief.lock().due(state, self.clock.monotonic())
     }

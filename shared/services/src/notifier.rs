@@ -1,9 +1,8 @@
-//! Notices on their way: to the topic that a topic names for them, or that the operator named for what is
-//! about no topic, through the same fan-out as every event.
+//! Sends notices: to the topic that a topic names for them, or, if they are about no topic, to the one that
+//! the operator named. They take the same fan-out as every event.
 //!
-//! A notice is told at least once. It is not told where that is impossible, because the topic for it is not
-//! there, cannot be read or is not ours to write to: then it is counted and logged, and whoever tells it goes
-//! on.
+//! A notice is sent at least once. If that is impossible, because its topic does not exist, cannot be read or
+//! refuses it, the notice is counted and logged, and the sender goes on.
 
 #[cfg(test)]
 mod tests;
@@ -19,46 +18,47 @@ use posthaste_core::model::{Hops, Marks, Topic, TopicName};
 use crate::{FanOut, FanOutError, Origin, Registry, RegistryError};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
 
-/// Bytes of rendered notices that are gathered before they are sent. A row of notices may be many times that.
+/// Bytes of rendered notices that are gathered before they are sent. A list of notices may be many times
+/// that.
 const NOTICES_BYTES_PREFERRED: usize = 1024 * 1024;
 
-/// What every notice is marked with, so that there is none about it.
+/// The marks of every notice, so that there is no notice about a notice.
 const MARKS: Marks = Marks { notice: true, replayed: false };
 
-/// What telling notices needs from outside.
+/// The ports that sending notices needs.
 #[derive(Debug)]
 pub struct Notifier<'a, Q, S, C, E> {
-    /// Topics, for the one that is told of and the one that is told.
+    /// Topics: the one that notices are about and the one that gets them.
     pub registry: &'a Registry<S, C>,
     /// The way into the delivery queue.
     pub fan_out: FanOut<'a, Q, S, C, E>,
 }
 
-/// Who is told.
+/// The addressee of notices.
 #[derive(Debug, Clone)]
 pub enum Addressee {
-    /// The topic names nobody, or is not there any more itself.
+    /// None: the topic names no addressee, or does not exist any more.
     Nobody,
-    /// The topic names one that cannot be told.
+    /// A topic that was named, but does not exist or cannot be read.
     Missing(TopicName),
-    /// This topic.
+    /// A topic.
     Topic(Arc<Topic>),
 }
 
-/// Why notices were not told this time. What was written of them is delivered; telling them again may
-/// duplicate that.
+/// Reasons for which notices were not sent this time. Those that were written are delivered; sending them
+/// again may duplicate that.
 #[derive(Debug, thiserror::Error)]
 pub enum NoticeError {
-    /// It cannot be known who is to be told.
+    /// The addressee could not be looked up.
     #[error("failed to look up who is to be told")]
     Topic(#[source] RegistryError),
-    /// They could not be written.
+    /// The notices could not be written.
     #[error("failed to write the notices")]
     FanOut(#[source] FanOutError),
 }
 
 impl Addressee {
-    /// Whether there is somebody a notice is to be made for, be it only to count it.
+    /// Whether an addressee was named, so that notices are at least counted.
     pub fn is_named(&self) -> bool {
         !matches!(self, Self::Nobody)
     }
@@ -71,8 +71,8 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Tells whoever the topic `about` names. When this returns `Ok`, each notice is durable or was counted
-    /// as not sent.
+    /// Sends notices to the addressee of the topic `about`. When this returns `Ok`, each notice is durable or
+    /// was counted as not sent.
     pub async fn tell(&self, about: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
         let Some(topic) = self.topic_of(about, notices).await? else { return Ok(()) };
         let to = self.addressee_of(&topic).await?;
@@ -90,7 +90,7 @@ where
         Box::pin(self.send(Some(about), &to, &own)).await
     }
 
-    /// The topic that notices are about, read again where it seems to be another one than they are about.
+    /// The topic that notices are about, read again if it seems to be another one of the same name.
     async fn topic_of(
         &self,
         about: &TopicName,
@@ -106,13 +106,13 @@ where
         }
     }
 
-    /// Tells the subscribers of the topic `name` of what is about no topic.
+    /// Sends notices that are about no topic to the subscribers of the topic `name`.
     pub async fn tell_system(&self, name: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
         let to = self.named(name).await?;
         Box::pin(self.send(None, &to, notices)).await
     }
 
-    /// Who is to be told of what befalls the topic `about`.
+    /// The addressee of notices about the topic `about`.
     pub async fn addressee(&self, about: &TopicName) -> Result<Addressee, NoticeError> {
         let Some(topic) = self.topic(about).await? else { return Ok(Addressee::Nobody) };
         self.addressee_of(&topic).await
@@ -128,8 +128,8 @@ where
         Ok(told.map_or_else(|| Addressee::Missing(name.clone()), Addressee::Topic))
     }
 
-    /// Sends the addressee notices, a number of them at a time. `about` is the topic they are about, if they
-    /// are about one.
+    /// Sends notices to the addressee, a number of them at a time. `about` is the topic they are about, if
+    /// there is one.
     pub async fn send(
         &self,
         about: Option<&TopicName>,
@@ -194,7 +194,7 @@ where
         }
     }
 
-    /// A topic; one whose record is broken is as good as none, because waiting does not mend it.
+    /// A topic; `None` also if its record is broken, because waiting would not mend it.
     async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, NoticeError> {
         let found = self.registry.topic(name).await;
         let error: &dyn Error = match &found {
@@ -223,12 +223,12 @@ fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<
     rendered.ok()
 }
 
-/// Counts notices that are not sent, and will not be: about a topic, or about none.
+/// Counts notices that will never be sent, by the topic they are about, if there is one.
 pub fn not_sent(about: Option<&TopicName>, notices: usize) {
     metrics::counter!("NoticeNotSentCount", labels(about)).increment(notices as u64);
 }
 
-/// The topic that a notice is about. What is about none has no label.
+/// The label for the topic that a notice is about; none if it is about none.
 fn labels(about: Option<&TopicName>) -> Vec<Label> {
     about.map(|topic| Label::new("topic", topic.to_string())).into_iter().collect()
 }

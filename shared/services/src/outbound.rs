@@ -1,5 +1,5 @@
-//! The one place that makes requests to endpoints: rendered, signed, sent, and their answers read.
-//! Deliveries, test events and handshakes go out here.
+//! Requests to endpoints, all made here: rendered, signed and sent, and their answers read. Deliveries, test
+//! events and handshakes go out here.
 
 use std::time::Duration;
 
@@ -21,25 +21,25 @@ use posthaste_ports::{Clock, LateAnswer, WebhookClient, WebhookRequest, WebhookR
 pub struct Outbound<'a, W, C> {
     /// Sends the requests.
     pub webhook: &'a W,
-    /// The time of each answer, from which a date in it counts.
+    /// The time at which an answer came: its `Retry-After` may be a date.
     pub clock: &'a C,
 }
 
 /// A request that was made, and its answer.
 #[derive(Debug)]
 pub struct Sent {
-    /// The request's end, as the rules of retries know it.
+    /// The result, as the rules of retries know it.
     pub outcome: Outcome,
     /// The response, or why there was none.
     pub result: Result<WebhookResponse, SendFailure>,
     /// From the start of the request to its end.
     pub took: Duration,
-    /// The request itself, where it was sent and its time ran out before an answer came.
+    /// The request itself, if it was sent and timed out before an answer came.
     pub late: Option<LateAnswer>,
 }
 
-/// The signed request that carries `events`, at least one, to the subscription's endpoint or its fallback. Its
-/// time runs out `timeout` after its start. Fails only if an event cannot be sent in binary mode.
+/// The signed request that carries `events`, at least one, to the subscription's endpoint or its fallback. It
+/// times out `timeout` after its start. Fails only if an event cannot be sent in binary mode.
 pub fn delivery(
     context: AttemptContext<'_>,
     endpoint: &EndpointUrl,
@@ -73,7 +73,7 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
 }
 
 impl Sent {
-    /// The events that arrived, of those of the request in its order. The answer is read only if it is a
+    /// The events that arrived, of the request's events in their order. The answer is read only if it is a
     /// success and the subscription allows partial acknowledgement.
     pub fn acknowledged<'e>(
         &self,
@@ -87,8 +87,8 @@ impl Sent {
     }
 }
 
-/// The events that arrived by an answer of success, of those of the request in its order. The answer is read
-/// only if the subscription allows partial acknowledgement.
+/// The events that arrived by this answer of success, of the request's events in their order. The answer is
+/// read only if the subscription allows partial acknowledgement.
 pub fn acknowledged<'e>(
     subscription: &Subscription,
     response: &WebhookResponse,

@@ -4,10 +4,10 @@ use futures_util::stream::{self, Stream, TryStreamExt};
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectMeta, ObjectStore, PortError};
 
-/// The pages of what lies under `prefix`, after the key `after`, in the order of the keys: each a request for
-/// as many objects as a page may hold. A page may be empty and yet not the last; its `next_after` says how
-/// far a reader has come. An error ends the stream. A caller that wants a limited number of pages takes them
-/// with `take`.
+/// The pages of the objects under `prefix`, after the key `after`, in the order of the keys. Each costs one
+/// request, for as many objects as a page may hold. A page may be empty and yet not the last; its
+/// `next_after` is the position that was reached. An error ends the stream. A caller that wants a limited
+/// number of pages uses `take`.
 pub fn pages<'a, S: ObjectStore>(
     store: &'a S,
     prefix: &'a str,

@@ -1,11 +1,11 @@
-//! The producers' side of back pressure: reads the state the monitor wrote, now and then, and keeps it.
+//! The producers' side of back pressure: reads the state that the monitor wrote, every few seconds, and keeps
+//! it.
 //!
-//! Nobody waits for the store while somebody else reads it, and no lock is held over a read: one caller
-//! refreshes, the others go on with what is known. A store that does not answer leaves the last known state
-//! in use, which then grows stale by its own rules; an object that is missing or cannot be read counts as
-//! Normal.
+//! No caller waits while another reads the store: one refreshes, the others go on with the last known state.
+//! If the store does not answer, the last known state stays in use and grows stale by its own rules. An
+//! object that is missing or cannot be read counts as Normal.
 //!
-//! Where it is the only one in its process that learns of the pressure, it also has the process relieved.
+//! If no monitor runs in its process, it also relieves the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,26 +20,26 @@ use posthaste_core::stored::PRESSURE_KEY;
 use crate::{Reliever, get_newer};
 use posthaste_ports::{Clock, ETag, Object, ObjectStore, Revalidated};
 
-/// How old what is known may grow before it is read again.
+/// The age at which the state is read again.
 pub const PRESSURE_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// What a producer gets to hear, and what to do with its events.
+/// The answer to a producer, and the treatment of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admitted {
-    /// Whether it may go on.
+    /// The decision.
     pub admission: Admission,
-    /// The value of the header `Posthaste-Pressure`, if there is anything to tell.
+    /// The value of the header `Posthaste-Pressure`, if there is one to send.
     pub header: Option<String>,
-    /// On whose account it is delayed or refused; `None` where it is not, or where the wait only runs out.
+    /// The resource that causes the delay or refusal; `None` if there is neither, or the wait only runs out.
     pub pressing: Option<ResourceState>,
     /// Whether payloads go to the object store.
     pub dehydrate: bool,
-    /// What every acknowledgement waits, also at Normal.
+    /// The wait of every acknowledgement, also at Normal.
     pub base: Duration,
 }
 
 impl Admitted {
-    /// Whether pressure refuses it, or delays it by more than every acknowledgement waits at rest.
+    /// Whether pressure refuses the producer, or delays it by more than the wait at Normal.
     pub fn is_held_back(&self) -> bool {
         match self.admission {
             Admission::Accept => false,
@@ -49,7 +49,7 @@ impl Admitted {
     }
 }
 
-/// Reads the pressure. Clones share what is known.
+/// Reads the pressure. Clones share the last known state.
 #[derive(Debug, Clone)]
 pub struct PressureReader<S, C> {
     store: S,
@@ -75,13 +75,13 @@ struct Known {
 }
 
 impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
-    /// A reader over the state bucket; [`PRESSURE_MAX_AGE`] is the usual age.
+    /// A reader of the state bucket; [`PRESSURE_MAX_AGE`] is the usual age.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
         Self { store, clock, max_age, shared: Arc::default(), reliever: None }
     }
 
-    /// The same, which also does what the state it reads asks of this process. Where a monitor runs in the
-    /// process it does that itself.
+    /// Adds the relief of this process, as the state demands it. Where a monitor runs in the process, the
+    /// monitor does that.
     #[must_use]
     pub fn relieving(self, reliever: Reliever<C>) -> Self {
         Self { reliever: Some(Arc::new(reliever)), ..self }
@@ -92,8 +92,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         let (known, is_forgotten) = self.known().await;
         let known = known.as_deref();
         let admission = admit(known, tier, self.clock.now());
-        // Of a state that is forgotten, what every acknowledgement waits is left, and no word on any
-        // pressure.
+        // A forgotten state still gives the wait of every acknowledgement, but says nothing of any pressure.
         let state = known.filter(|_| !is_forgotten);
         let header = pressure_header(state, tier, &admission);
         let held = state.filter(|_| admission != Admission::Accept);
@@ -103,14 +102,14 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         Admitted { admission, header, pressing, dehydrate, base }
     }
 
-    /// The state, if the monitor has written one lately. One that is so old that it counts as Normal is not
-    /// answered; an alarm says so once.
+    /// The state, if the monitor has written one recently. A state so old that it counts as Normal is not
+    /// answered; an alarm is logged once.
     pub async fn state(&self) -> Option<Arc<PressureState>> {
         let (known, is_forgotten) = self.known().await;
         known.filter(|_| !is_forgotten)
     }
 
-    /// The state that was written last, and whether it is so old that it counts as Normal.
+    /// The last written state, and whether it is so old that it counts as Normal.
     async fn known(&self) -> (Option<Arc<PressureState>>, bool) {
         self.refresh_if_due().await;
         let Some(state) = self.shared.known.lock().state.clone() else { return (None, false) };

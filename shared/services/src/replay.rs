@@ -1,16 +1,15 @@
-//! The dead-letter objects of a replay, page by page: for whoever carries it out, and for whoever counts
-//! before.
+//! The dead-letter objects of a replay, page by page: for carrying it out, and for counting before.
 
 use posthaste_core::release::Selection;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectStore, PortError};
 
-/// An object that may hold what was asked for.
+/// An object that may hold selected dead letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LetterObject {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its size in bytes; `None` for one that was named and not listed.
+    /// The size in bytes; `None` if the key was given and not listed.
     pub bytes: Option<u64>,
 }
 

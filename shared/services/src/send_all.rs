@@ -11,13 +11,13 @@ use posthaste_ports::{ErrorKind, OutgoingMessage, PortError, QueueSender};
 /// Most batches of one [`send_all`] that are under way at once.
 pub const BATCHES_AT_ONCE_MAX: usize = 8;
 
-/// How many of the last batches begun are looked at for room; older ones count as full.
+/// Most of the last batches that are searched for room; older ones count as full.
 const OPEN_BATCHES_MAX: usize = 16;
 
 /// Sends any number of messages in batches of at most 10 entries and 1 MiB, several at once.
 ///
 /// The answer has one result per message, in order, with the meaning of [`QueueSender::send_batch`]'s
-/// entries; what befell a batch as a whole is told of each of its messages.
+/// entries. An error of a whole batch is the result of each of its messages.
 pub async fn send_all(
     sender: &impl QueueSender,
     messages: Vec<OutgoingMessage>,

@@ -1,5 +1,5 @@
-//! Requests to a store that are under way. Whoever needs the same meanwhile waits for the one request and
-//! takes what it brought, an error too; nobody holds a lock for that time.
+//! Requests to a store that are under way. Callers that need the same at the same time wait for one request
+//! and share its result, also an error. No lock is held meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ type Flight<T> = Arc<OnceCell<T>>;
 #[derive(Debug, Clone)]
 pub struct SingleFlight<T>(Arc<Mutex<HashMap<String, Flight<T>>>>);
 
-/// One who waits for a request. The last one to leave, or the first after it has ended, clears it away.
+/// A caller that waits for a request. The last one to leave, or the first after the request has ended,
+/// removes it.
 struct Waiting<'a, T> {
     flights: &'a SingleFlight<T>,
     key: &'a str,
@@ -27,8 +28,8 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T> SingleFlight<T> {
-    /// What a request brings: this one, or the one that is under way. One that is dropped in the middle, or
-    /// panics, is left to the next who waits, who makes its own.
+    /// The result of this request, or of the one that is under way. If the one under way is dropped or
+    /// panics, the next caller that waits makes its own.
     pub async fn run<F: Future<Output = T> + Send>(&self, key: &str, request: impl FnOnce() -> F + Send) -> T
     where
         T: Clone,
@@ -53,7 +54,7 @@ impl<T> Drop for Waiting<'_, T> {
 
 #[cfg(test)]
 impl<T> SingleFlight<T> {
-    /// How many requests are under way.
+    /// The number of requests under way.
     pub(crate) fn count(&self) -> usize {
         self.0.lock().len()
     }

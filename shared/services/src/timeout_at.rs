@@ -1,4 +1,4 @@
-//! Work with a deadline by the clock port. Work that does not end in time is dropped, and what it did last is
+//! Work with a deadline by the clock port. Work that does not end in time is dropped, and its last effect is
 //! unknown.
 
 use std::future::Future;
@@ -25,8 +25,8 @@ pub async fn timeout<T>(clock: &impl Clock, length: Duration, work: impl Future<
     }
 }
 
-/// The same as [`timeout_at`] for work that must not go a step further once the deadline has come: not even
-/// if what it waited for, such as a permit, became free in the same moment.
+/// The output of `work` like [`timeout_at`], for work that must not go on once the deadline has come: not
+/// even if what it waited for, such as a permit, became free at the same moment.
 pub async fn stop_at<T>(clock: &impl Clock, deadline: Duration, work: impl Future<Output = T>) -> Option<T> {
     let length = deadline.saturating_sub(clock.monotonic());
     tokio::select! {

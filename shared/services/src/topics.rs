@@ -1,7 +1,7 @@
 //! The registry: topics read from the object store, compiled once and kept.
 //!
-//! A topic is revalidated by its version when it is older than `max_age`. A record that cannot be read leaves
-//! the last known good one in use; a topic is "not there" only when the store says so.
+//! A topic is revalidated by its version when it is older than `max_age`. If its record cannot be read, the
+//! last good one stays in use. A topic counts as missing only if the store says so.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,17 +20,18 @@ use posthaste_ports::{
 #[cfg(test)]
 mod tests;
 
-/// Most topics kept, present ones and ones known to be absent. Beyond it the cache is emptied and fills anew,
-/// which costs one read per topic in use.
+/// Most topics kept, present ones and missing ones. Beyond it the cache is emptied and fills again, which
+/// costs one read per topic in use.
 const TOPICS_KEPT_MAX: usize = 10_000;
 
-/// How far the clocks of two machines may be apart. AWS keeps them within a millisecond.
+/// The most that the clocks of two machines may differ. AWS keeps them within a millisecond.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(1);
 
-/// The id of the log event that a topic has changed and was read anew: that of Exchange's "routes reset".
+/// The id of the log event for a topic that has changed and was read again: that of Exchange's "routes
+/// reset".
 pub const ROUTES_RESET: u32 = 4005;
 
-/// Why a topic could not be looked up. It says nothing about whether the topic exists.
+/// Reasons for which a topic could not be looked up. They say nothing about whether the topic exists.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RegistryError {
     /// The store failed and nothing was known before.
@@ -54,11 +55,11 @@ pub struct Registry<S, C> {
 #[derive(Debug, Clone)]
 struct Known {
     topic: Option<Good>,
-    /// When the store was asked last, by the clock's `monotonic`.
+    /// The time of the last request to the store, by the clock's `monotonic`.
     asked_at: Duration,
-    /// When the store last said so.
+    /// The time of the store's last answer.
     said_at: Timestamp,
-    /// Whether the store could not say so again when it was asked last: then nobody else knows it.
+    /// Whether the last request to the store failed: then this is the only copy.
     is_only_copy: bool,
 }
 
@@ -75,8 +76,8 @@ impl Known {
         self.topic.map(|good| good.topic)
     }
 
-    /// Whether forgetting it frees something, and the store is likely to give it again. A topic that somebody
-    /// is working with would stay in memory, and be read a second time beside.
+    /// Whether it can be forgotten: that frees memory, and the store is likely to give it again. A topic in
+    /// use would stay in memory, and be read a second time.
     fn is_spare(&self) -> bool {
         !self.is_only_copy && self.topic.as_ref().is_none_or(|good| Arc::strong_count(&good.topic) == 1)
     }
@@ -86,16 +87,16 @@ impl Known {
 pub type Found = Result<Option<Arc<Topic>>, RegistryError>;
 
 impl<S: ObjectStore, C: Clock> Registry<S, C> {
-    /// A registry over the state bucket. `max_age` zero asks the store every time, which is right where
-    /// asking is cheap (embedded) and makes every change visible at once.
+    /// A registry over the state bucket. With a `max_age` of zero it asks the store every time. That is right
+    /// where asking is cheap (embedded), and makes every change visible at once.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
         Self { store, clock, max_age, known: Arc::default(), flights: SingleFlight::default() }
     }
 
     /// The topic of this name, without regard to case; `None` if there is none.
     ///
-    /// Of many that ask for the same topic at once, one reads and the others take what it finds. With a
-    /// `max_age` of zero everybody reads, because a read that began earlier might not see the latest change.
+    /// If many callers ask for the same topic at once, one reads and the others share the result. With a
+    /// `max_age` of zero every caller reads, because an earlier read might not see the latest change.
     pub async fn topic(&self, name: &TopicName) -> Found {
         let key = layout::topic(name);
         if self.max_age.is_zero() {
@@ -107,20 +108,20 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// The topic as it was at `moment` or later. For whoever would take an old view for a change: a
-    /// subscription that was made a second ago is not in it. An `Err` where the store cannot say so, even if
-    /// something is known.
+    /// The topic as it was at `moment` or later. For callers that would mistake an old view for a change: it
+    /// lacks a subscription that was made a second ago. An `Err` if the store fails, even if a view is known.
     pub async fn topic_seen_after(&self, name: &TopicName, moment: Timestamp) -> Found {
         self.topic_known(name, |known| known.said_at > moment + CLOCKS_APART_MAX).await
     }
 
     /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a message of
-    /// another identity than what is known: clocks of other machines say nothing of that. An `Err` as above.
+    /// another identity than the known one: the clocks of other machines do not help there. An `Err` as
+    /// above.
     pub async fn topic_asked_after(&self, name: &TopicName, moment: Duration) -> Found {
         self.topic_known(name, |known| known.asked_at > moment && !known.is_only_copy).await
     }
 
-    /// The topic as it is known, if that is good enough, or as the store shows it.
+    /// The known topic, if it is good enough, or the topic from the store.
     async fn topic_known(&self, name: &TopicName, is_good: impl FnOnce(&Known) -> bool) -> Found {
         let key = layout::topic(name);
         let known = self.known.lock().get(&key).cloned();
@@ -130,13 +131,13 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// What is known of a topic, if it is young enough.
+    /// The known topic, if it is young enough.
     fn fresh(&self, key: &str) -> Option<Known> {
         let now = self.clock.monotonic();
         self.known.lock().get(key).filter(|known| now.saturating_sub(known.asked_at) < self.max_age).cloned()
     }
 
-    /// Asks the store if it is time to. If that fails, the last known good record stays in use.
+    /// Asks the store if the known topic is too old. If that fails, the last good record stays in use.
     async fn read(&self, key: &str) -> Found {
         if let Some(known) = self.fresh(key) {
             return Ok(known.topic());
@@ -158,8 +159,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// Asks the store, and keeps what it says. Where it says nothing, what is known of the topic is all there
-    /// is.
+    /// Asks the store, and keeps its answer. If there is none, the known topic is the only copy.
     async fn ask(&self, key: &str, known: Option<Good>) -> Found {
         let found = self.ask_store(key, known).await;
         if found.is_err()
@@ -198,14 +198,14 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         next_good.map(|good| good.topic)
     }
 
-    /// Keeps what the store said, and answers what was known before.
+    /// Keeps the store's answer, and answers what was known before.
     fn replace(&self, key: &str, next: Known) -> Option<Known> {
         let mut known = self.known.lock();
         if next.topic.is_none() && self.max_age.is_zero() {
             return known.remove(key);
         }
         if known.len() >= TOPICS_KEPT_MAX && !known.contains_key(key) {
-            // Names that are not there go first: anybody can ask for them.
+            // Missing topics go first: anybody can ask for them.
             known.retain(|_, known| known.topic.is_some());
             if known.len() >= TOPICS_KEPT_MAX {
                 known.clear();
@@ -216,10 +216,10 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
-    /// Forgets topics, but for those whose record the store failed to give when it was asked last: the last
-    /// known good record of a broken one is here alone. One that breaks after that, and before it is asked
-    /// for again, is unknown until it is mended: publish answers 503, and deliver hands its messages back.
-    /// The bytes are those of the records and their keys; compiled they take more.
+    /// Forgets topics, except those whose last request to the store failed: of a broken record, the last good
+    /// version is only here. If a record breaks later, and is asked for before it is mended, the topic is
+    /// unknown: publish answers 503, and deliver hands its messages back. The bytes are those of the records
+    /// and their keys; compiled they take more.
     fn trim(&self) -> Evicted {
         let mut forgotten = HashMap::new();
         {
@@ -244,12 +244,12 @@ fn compile(object: &Object) -> Result<Option<Good>, RecordError> {
     Ok(Some(Good { etag, topic, record_bytes: object.bytes.len() }))
 }
 
-/// Deletes the topic of this record, if the record is still of this version: else an `Err` of kind
+/// Deletes the topic of this record, if the record still has this version. Otherwise an `Err` of kind
 /// `PreconditionFailed`, and nothing happened.
 ///
-/// Stores delete without a condition, and no change of the record may be lost: so the record is first replaced,
-/// under a condition, by one that says that it is deleted. From that moment there is no such topic, whatever
-/// becomes of the object: `Ok(false)` if it could not be removed then.
+/// A store deletes without a condition, and no change of the record may be lost. So the record is first
+/// replaced, under a condition, by one that says that it is deleted. From that moment the topic does not
+/// exist. `Ok(false)` if the object could not be removed then.
 pub async fn delete_topic<S: ObjectStore>(
     store: &S,
     record: TopicRecord,
@@ -267,7 +267,7 @@ pub async fn delete_topic<S: ObjectStore>(
     Ok(deleted.is_ok())
 }
 
-/// The folded names of all topics: of records that cannot be read too.
+/// The folded names of all topics, also of those whose records cannot be read.
 pub async fn topic_names<S: ObjectStore>(store: &S) -> Result<BTreeSet<String>, PortError> {
     let name = |key: &str| Some(key.strip_prefix(layout::TOPICS)?.strip_suffix(".json")?.to_owned());
     let names = objects(store, layout::TOPICS, None).try_filter_map(|object| future::ok(name(&object.key)));

@@ -1,13 +1,13 @@
-//! Optimistic change of an object: read, decide, write under the condition that nobody else wrote in between,
-//! and begin again with the newer object where somebody did.
+//! Optimistic changes of objects: read, decide, write on the condition that nothing else wrote in between,
+//! and begin again with the newer object if something did.
 
 use std::future::{Future, ready};
 
 use bytes::Bytes;
 use posthaste_ports::{ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition, Revalidated};
 
-/// How often a change is tried. Each failed try means that another write of the same object succeeded, so
-/// this many in a row need that many writers; and so the tries follow each other without a pause.
+/// Most tries of a change. Each failed try means that another write of the same object succeeded, so that
+/// this many in a row need that many writers. So the tries follow each other without a pause.
 pub const UPDATE_TRIES_MAX: usize = 16;
 
 /// The decision about an object.
@@ -24,11 +24,11 @@ pub enum Edit<T> {
 pub struct Updated<T> {
     /// The answer of the edit that counted.
     pub answer: T,
-    /// The version that was written; `None` where nothing was.
+    /// The version that was written; `None` if nothing was.
     pub etag: Option<ETag>,
 }
 
-/// Why an object was not changed.
+/// Reasons for which an object was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError<E> {
     /// The object could not be read.
@@ -37,10 +37,10 @@ pub enum UpdateError<E> {
     /// The edit refused.
     #[error(transparent)]
     Edit(E),
-    /// The object could not be written. Whether it was is unknown where the kind leaves that open.
+    /// The object could not be written, or the answer of the store was lost: the kind of the error tells.
     #[error("failed to write the object")]
     Write(#[source] PortError),
-    /// Somebody else wrote in between, as often as it was tried.
+    /// Other writers won each time.
     #[error("lost {UPDATE_TRIES_MAX} races for the object")]
     Contended,
 }
@@ -51,14 +51,15 @@ pub async fn get_newer<S: ObjectStore>(
     key: &str,
     known: Option<&ETag>,
 ) -> Result<Revalidated, PortError> {
+    // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
     match known {
-        Some(etag) => store.get_if_changed(key, etag).await,
-        None => Ok(store.get(key).await?.map_or(Revalidated::Missing, Revalidated::Changed)),
+        Some(etag) => Box::pin(store.get_if_changed(key, etag)).await,
+        None => Ok(Box::pin(store.get(key)).await?.map_or(Revalidated::Missing, Revalidated::Changed)),
     }
 }
 
-/// Changes the object under `key`. `edit` decides from what is there, `None` where there is no object; it is
-/// called again with what is there then when somebody else wrote in between.
+/// Changes the object under `key`. `edit` decides from the object, `None` if there is none. It is called
+/// again with the newer object when another writer was faster.
 pub async fn update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,
@@ -67,7 +68,7 @@ pub async fn update<S: ObjectStore, T, E>(
     update_with(store, key, |found| ready(edit(found))).await
 }
 
-/// The same for an edit that waits for something.
+/// Changes an object like [`update`], with an edit that waits for something.
 pub async fn update_with<S: ObjectStore, T, E, F: Future<Output = Result<Edit<T>, E>>>(
     store: &S,
     key: &str,

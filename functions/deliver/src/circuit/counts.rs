@@ -1,4 +1,5 @@
-//! What one worker counts for itself: failures in a row, requests to recovering targets, and brief pauses.
+//! The counts that one worker keeps for itself: failures in a row, requests to recovering targets, and brief
+//! pauses.
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{ConsecutiveFailures, HealthSettings, HealthSignal, Target, is_problem};
@@ -53,7 +54,7 @@ impl WorkerCounts {
         self.failures.lock().end(target);
     }
 
-    /// Counts a subscription and its link from zero: it is known already that one of them is not well.
+    /// Counts a subscription and its link from zero: one of them is known to be failing already.
     pub(super) fn reset_with_link(&self, target: &Target) {
         let mut failures = self.failures.lock();
         failures.end(target);

@@ -11,10 +11,10 @@ use posthaste_core::model::{PAUSE_SHARED_MIN, Timestamp};
 /// Most targets that are noted. Beyond it, what is over is forgotten, and then all.
 const PAUSES_MAX: usize = 4096;
 
-/// How long one request at a time is sent to a target after its pause, unless one succeeds before.
+/// The time after a pause in which requests to a target go one at a time, until one succeeds.
 const ONE_AT_A_TIME: Duration = Duration::from_mins(1);
 
-/// The ends of pauses, by target. A target that asked for none takes no room.
+/// The ends of pauses, by target. Targets that asked for no pause are not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses(Mutex<HashMap<Target, Timestamp>>);
 
@@ -32,7 +32,7 @@ impl Pauses {
         *end = if is_of_a_wrong_clock(*end, now) { until } else { until.max(*end) };
     }
 
-    /// A request succeeded: one at a time is no longer the bound. A pause that goes on stays.
+    /// Notes a success: requests no longer go one at a time. A pause that has not ended stays.
     pub(crate) fn succeeded(&self, target: &Target, now: Timestamp) {
         let mut pauses = self.0.lock();
         if pauses.get(target).is_some_and(|until| *until <= now) {

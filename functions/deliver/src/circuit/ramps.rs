@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use posthaste_core::circuit::Target;
 
-/// The requests under way, by target. A target that has none takes no room.
+/// The requests under way, by target. Targets without any are not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Ramps(Arc<Mutex<HashMap<Target, u32>>>);
 

@@ -1,4 +1,4 @@
-//! Recording outcomes: they are counted here, and reported to all workers when that makes a difference.
+//! Records outcomes: counts them here, and reports them to all workers when that makes a difference.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ impl<P: Ports> Circuit<P> {
         self.report(invocation, &seen).await;
     }
 
-    /// The pause that the endpoint asked for, if the other workers are to know of it. A brief one stays here.
+    /// The pause that the endpoint asked for, if the other workers should know of it. A brief one stays here.
     fn asked(&self, target: &Target, signs: HealthSignals, request: CompletedRequest) -> Option<Asked> {
         let (now, pauses) = (self.clock.now(), &self.counts.pauses);
         if matches!(signs.subscription, HealthSignal::Good | HealthSignal::Answers) {
@@ -116,7 +116,7 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    /// Lets another request probe: this one was not made, or says nothing.
+    /// Leaves the probe to another request, because this one was not made or showed nothing.
     pub(crate) async fn give_up_probe(&self, invocation: &Invocation, route: &mut Route<'_>) {
         let Some(probe) = route.probe.take() else { return };
         let link = Target::Link(route.target.link().clone());
@@ -133,7 +133,7 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    /// Reports to the other workers. What could not be reported is reported with the next failure.
+    /// Reports to the other workers. If that fails, the next failure is reported instead.
     async fn report(&self, invocation: &Invocation, seen: &[(Target, Observation)]) {
         if seen.is_empty() {
             return;
@@ -162,7 +162,7 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    /// Keeps a pause that could not be reported here for a moment; the next answer is reported again.
+    /// Keeps a pause here for a moment if it could not be reported. The next answer is reported again.
     fn pause_here(&self, seen: &[(Target, Observation)]) {
         let now = self.clock.now();
         for (target, observation) in seen {

@@ -12,10 +12,10 @@ use super::Circuit;
 use super::ramps::RampPermit;
 use crate::plan::RequestPlan;
 
-/// The longest look at what is known of a link. A link that is not known by then counts as well.
+/// The longest time for reading the state of a link. If it takes longer, the link counts as healthy.
 const LOOK_TIME: Duration = Duration::from_secs(5);
 
-/// The least time after which a request looks again that found no room on a ramp.
+/// The shortest time after which a request tries again that found no room on a ramp.
 const RAMP_WAIT_MIN: Duration = Duration::from_secs(1);
 
 /// The way of one request.
@@ -47,7 +47,7 @@ enum Claimed {
 }
 
 impl Probe {
-    /// Whether it asks this target.
+    /// Whether it probes this target.
     pub(super) fn asks(&self, target: &Target) -> bool {
         match target {
             Target::Link(_) => self.probed.link,
@@ -57,14 +57,14 @@ impl Probe {
 }
 
 impl<P: Ports> Circuit<P> {
-    /// The way of a request, or the verdict over its events where there is none now.
+    /// The route of a request. An `Err` is the verdict over its events if it can go nowhere now.
     pub(crate) async fn route<'a>(&self, plan: &'a RequestPlan) -> Result<Route<'a>, EntryVerdict> {
         let subscription = &*plan.subscription;
         let mut probing = None;
         for (index, endpoint) in subscription.endpoints().enumerate() {
             let target = Target::on(endpoint.link(), subscription);
-            // A target is suspected where events were tried before, delayed or held: a worker that knows
-            // nothing yet does not find out by sending them, and sends them as the probe that they may be.
+            // A target is suspected if the events were tried, delayed or held before. A worker that knows
+            // nothing yet then reads the state first, and sends them only as the probe that they may be.
             let is_suspected = plan.has_waited || self.counts.is_failing(&target);
             match self.look(&target, is_suspected).await {
                 // A request that comes back to it counts from zero.
@@ -88,16 +88,16 @@ impl<P: Ports> Circuit<P> {
         probing.ok_or(EntryVerdict::Held)
     }
 
-    /// Whether a delivery has probed an endpoint that is down often enough. It would do so with each of its
-    /// attempts, for its waits are longer than the holds, and be given up though there is another way.
+    /// Whether a delivery has probed an endpoint that is down often enough. Its waits are longer than the
+    /// holds, so it would probe with each of its attempts, and be given up though there is another route.
     fn should_leave_probe_to_others(&self, plan: &RequestPlan, target: &Target) -> bool {
         let is_down = |target| self.links.condition(target).is_some_and(|it| it.phase == Phase::Retry);
         u32::from(plan.kind.attempts_before) >= self.links.settings().problem_failures
             && (is_down(target) || is_down(&Target::Link(target.link().clone())))
     }
 
-    /// Whether a request may be sent its way at this moment, for which it may have waited; if not, the
-    /// verdict over its events.
+    /// Whether a request may be sent now; it may have waited for its route. An `Err` is the verdict over its
+    /// events if it may not.
     pub(crate) async fn admit(&self, plan: &RequestPlan, route: &mut Route<'_>) -> Result<(), EntryVerdict> {
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
@@ -153,8 +153,8 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    /// One of the requests that may be under way at once to a target that is recovering. The others come back
-    /// at some time before its ramp has ended, when more of them may.
+    /// Enters the ramp of a recovering target, which limits the requests that are under way at once. A
+    /// request that finds no room comes back before the ramp ends, when more are allowed.
     async fn enter_ramp(
         &self,
         route: &mut Route<'_>,

@@ -1,5 +1,5 @@
 //! The limit of one link. A quarter of its slots is kept for subscriptions that have no request open, so that
-//! one hanging endpoint cannot take them all.
+//! one hanging endpoint cannot take all of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use posthaste_core::circuit::Target;
 use tokio::sync::oneshot;
 
-/// One slot in so many is kept for subscriptions that have none: 16 of 64.
+/// The share of slots that is kept for subscriptions that have none: one in four, 16 of 64.
 const KEPT_ONE_IN: usize = 4;
 
 /// Most slots that one subscription may have, of a link's `max`.
@@ -106,7 +106,7 @@ impl Slots {
         self.taken < if self.open_of(target) == 0 { max } else { subscription_max(max) }
     }
 
-    /// Whether a new request may open at once. Waiting ones of its subscription come before it.
+    /// Whether a new request may open at once. Requests of its subscription that already wait come before it.
     fn may_enter(&self, target: &Target, max: usize) -> bool {
         !self.waiting.contains_key(target) && self.has_room(target, max)
     }
@@ -121,9 +121,9 @@ impl Slots {
         given
     }
 
-    /// The subscription that is served next, if it may be, and its request: the one with the fewest open
-    /// requests, and of equals the one that has waited longest. Requests that have given up are removed here,
-    /// when they come to the front, so that no search over all queues is needed.
+    /// The subscription that is served next, if it may be, and its request. It is the one with the fewest
+    /// open requests, and among equals the one that has waited longest. Requests that have given up are
+    /// removed when they come to the front, so that no search over all queues is needed.
     fn next(&mut self, max: usize) -> Option<(Target, Waiter)> {
         loop {
             let (_, _, target) = self.ranked.first()?.clone();
@@ -218,7 +218,7 @@ mod tests {
             Self { limit: Arc::new(LinkLimit::new(MAX)), open: Vec::new(), waiting: Vec::new() }
         }
 
-        /// So many requests of a subscription come.
+        /// Adds requests of a subscription.
         fn come(&mut self, index: usize, count: usize) {
             for _ in 0..count {
                 let (limit, target) = (Arc::clone(&self.limit), target(index));

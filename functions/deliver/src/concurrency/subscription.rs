@@ -14,13 +14,14 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// `start`, and one more for every `waiting_per_slot` that wait, up to `max`.
+    /// A number that grows: `start`, and one more for each `waiting_per_slot` requests that wait, up to
+    /// `max`.
     pub(crate) fn new(start: usize, waiting_per_slot: usize, max: usize) -> Self {
         let max = max.max(1);
         Self { start: start.clamp(1, max), waiting_per_slot: waiting_per_slot.max(1), max }
     }
 
-    /// The same number, however many wait.
+    /// A number that does not grow with the requests that wait.
     pub(crate) fn fixed(max: usize) -> Self {
         Self::new(max, 1, max)
     }
@@ -79,8 +80,8 @@ impl SubscriptionLimit {
         Some(Slot { limit: Arc::clone(self), permit: Some(permit) })
     }
 
-    /// The number of slots there should be. Slots that were added for waiting requests stay until none waits:
-    /// removing them sooner would slow the end of every queue.
+    /// The number of slots there should be. Slots that were added for waiting requests stay until no request
+    /// waits: removing them sooner would slow the end of every queue.
     fn wanted(&self, count: &Count) -> usize {
         let wanted = self.bound.at_once(count.waiting);
         if count.waiting > 0 { wanted.max(count.slots) } else { wanted }
@@ -142,7 +143,7 @@ mod tests {
             self.look();
         }
 
-        /// Ends so many open requests.
+        /// Ends open requests, the oldest first.
         fn finish(&mut self, count: usize) {
             self.open.drain(..count);
             self.look();

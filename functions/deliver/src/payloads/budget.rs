@@ -1,8 +1,8 @@
 //! The limit on stored payloads over all requests: how many are read at once, and how many bytes of them are
 //! held.
 //!
-//! A request takes its share of the bytes whole, before it reads anything and after it was admitted to its
-//! link, and waits for nothing but reads from then on. Reads wait for nothing. So no requests wait for each
+//! A request takes its whole share of the bytes before it reads anything and after it was admitted to its
+//! link. From then on it waits only for reads, and reads wait for nothing. So requests never wait for each
 //! other in a circle.
 
 use std::sync::Arc;
@@ -24,9 +24,9 @@ impl PayloadBudget {
         Self { bytes, bytes_max, reads: Semaphore::new(reads_max.max(1)) }
     }
 
-    /// Waits until this many bytes may be held. Requests are served in order, so that a large one is not
-    /// passed by for ever. A request for more than there is gets all there is, and is alone with it. The
-    /// answer is the right to hold them, which one that holds nothing does not need.
+    /// Waits until this many bytes may be held, and answers the right to hold them; `None` for zero bytes.
+    /// Requests are served in order, so that a large one is not passed by again and again. A request for more
+    /// than the budget gets all of it, and is alone with it.
     pub(crate) async fn hold(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let share = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
         if share == 0 {

@@ -20,7 +20,7 @@ pub(super) struct LimiterState {
     pub(super) lease: Option<Lease>,
     /// The object as it was last read or written.
     pub(super) stored: Option<(RateState, ETag)>,
-    /// The place of the last request that found nothing, and at which rate they come back.
+    /// The place of the last request that found nothing, with the rate at which such requests come back.
     pub(super) line: Option<(Rate, Place)>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct LimiterState {
 pub(super) enum Available {
     /// The right to a request.
     Token(Token),
-    /// There is none before this time.
+    /// No right before this time.
     NothingBefore(Timestamp),
     /// The store must be asked.
     Unknown,
@@ -67,8 +67,7 @@ impl LimiterState {
         let last = self.line.filter(|(of, _)| *of == rate).map(|(_, last)| last);
         let place = rate.line_up(last, nothing_before, now);
         self.line = Some((rate, place));
-        // In whole seconds, as queues count, so that events of one message that come back together stay
-        // together.
+        // In whole seconds, as queues count, so that events of one message come back together.
         Timestamp::from_millis(place.due.as_millis().next_multiple_of(1000))
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Attempts<P: Ports> {
 }
 
 impl<P: Ports> Attempts<P> {
-    /// Posts one request. An `Err` is the verdict over its events where it cannot be rendered.
+    /// Posts one request. An `Err` is the verdict over its events if it cannot be rendered.
     pub(super) async fn post(
         &self,
         invocation: &Invocation,
@@ -97,7 +97,7 @@ fn acknowledged(
     acknowledged
 }
 
-/// Counts a request that was answered, or was not. Counts are of events, as Event Grid counts.
+/// Counts a request, answered or not. The counts are of events, as in Event Grid.
 fn report(
     plan: &RequestPlan,
     endpoint: &EndpointUrl,

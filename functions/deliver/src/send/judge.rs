@@ -1,4 +1,4 @@
-//! Judging: the outcome of a request becomes a verdict over each of its events.
+//! Judges: the outcome of a request becomes a verdict over each of its events.
 
 use std::time::Duration;
 
@@ -16,11 +16,12 @@ use crate::plan::{RequestKind, RequestPlan};
 pub(super) const UNRENDERABLE: EntryVerdict =
     EntryVerdict::GiveUp { reason: DeadLetterReason::UndeliverableDueToClientError, last: None };
 
-/// The outcome of a request: one, or, where the receiver of a batch may say so, one for each event in it.
+/// The outcome of a request: one for all of its events, or one for each, if the receiver of a batch may name
+/// those that failed.
 #[derive(Debug)]
 pub(super) struct RequestOutcome {
     pub(super) began: Timestamp,
-    /// The same by the clock's `monotonic`.
+    /// The start by the clock's `monotonic`.
     pub(super) started: Duration,
     /// The outcome of the request as a whole.
     pub(super) outcome: Outcome,

@@ -1,5 +1,5 @@
-//! Splitting: the events of an attempt are posted in one request, and a batch that is refused for its content
-//! is posted again in halves, down to single events.
+//! Splits: the events of an attempt are posted in one request, and a batch that is refused for its content is
+//! posted again in halves, down to single events.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ impl Progress<'_> {
 }
 
 impl<P: Ports> Sender<P> {
-    /// Posts the loaded events of an admitted request, in as many parts as it takes. Answers the verdicts over
-    /// all of its events, and whether the endpoint is gone for good.
+    /// Posts the loaded events of an admitted request, in one part or several. Answers the verdicts over all
+    /// of its events, and whether the endpoint is gone for good.
     pub(super) async fn send_parts(
         &self,
         invocation: &Invocation,
@@ -93,7 +93,7 @@ impl<P: Ports> Sender<P> {
     }
 
     /// Posts one part as soon as it may begin, without the events that have expired. `None` if it was not
-    /// posted: then its events are judged.
+    /// posted: then its events are judged already.
     async fn post(
         &self,
         invocation: &Invocation,
@@ -122,7 +122,7 @@ impl<P: Ports> Sender<P> {
         }
     }
 
-    /// Waits until a request may begin. An `Err` is the verdict over its events where it may not.
+    /// Waits until a request may begin. An `Err` is the verdict over its events if it may not.
     async fn ready(
         &self,
         invocation: &Invocation,
@@ -143,7 +143,7 @@ impl<P: Ports> Sender<P> {
         self.time_to_start(invocation, plan).map(drop).ok_or(EntryVerdict::NotStarted)
     }
 
-    /// How long a request's start may still wait; `None` if it would end too late.
+    /// The longest time that a request's start may still wait; `None` if it would end too late.
     fn time_to_start(&self, invocation: &Invocation, plan: &RequestPlan) -> Option<Duration> {
         invocation.deadlines.last_start(plan.subscription.timeout)?.checked_sub(self.clock.monotonic())
     }

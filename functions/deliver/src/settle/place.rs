@@ -22,7 +22,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// The key of an object there with deliveries like this one.
+    /// The key of an object in this place with deliveries like this one.
     pub(crate) fn key(self, delivery: &Delivery, id: &str) -> String {
         let (topic, subscription) = (&delivery.topic, &delivery.subscription);
         match self {
@@ -31,7 +31,7 @@ impl Place {
         }
     }
 
-    /// The id of an object that is written there now.
+    /// The id of an object that is written in this place now.
     pub(crate) fn id(self, now: Timestamp, uuid: String) -> String {
         match self {
             Self::Parked => layout::parked_id(now, &uuid),
@@ -47,8 +47,8 @@ impl Place {
         }
     }
 
-    /// The message for a delivery that could not be written there. It waits in the queue for the longest
-    /// delay, a held one not past its end.
+    /// The message for a delivery that could not be stored in this place. It waits in the queue for the
+    /// longest delay, a held one at most until it expires.
     pub(crate) fn instead(self, delivery: &Delivery, now: Timestamp) -> Successor {
         let delay_max = Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX));
         let until = match self {
@@ -59,7 +59,7 @@ impl Place {
             Wait::Queue { delay_secs } => delay_secs,
             Wait::Parked => SQS_DELAY_SECS_MAX,
         };
-        // A held one is due when it comes back: its wait is not a slow drain.
+        // A held delivery is due when it comes back: its wait is not a slow drain.
         let delivery = match self {
             Self::Parked => delivery,
             Self::Held => &Delivery { not_before: delivery.not_before.max(until), ..delivery.clone() },

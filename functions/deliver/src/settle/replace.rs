@@ -1,11 +1,11 @@
-//! Replacing a message in the delivery queue: what follows it is durable before it is deleted.
+//! Replaces a message in the delivery queue: its successors are durable before it is deleted.
 
 use posthaste_ports::{ErrorKind, QueueReceiver, Successor};
 
 use crate::invocation::{Invocation, MessageHandle};
 
-/// Puts successors in the place of a message, and answers whether it is settled. Without any it is deleted at
-/// once: what follows it is durable elsewhere.
+/// Replaces a message by its successors, and answers whether it is settled. Without successors it is deleted
+/// at once: its deliveries are durable elsewhere.
 pub(crate) async fn replace(
     queue: &impl QueueReceiver,
     invocation: &Invocation,

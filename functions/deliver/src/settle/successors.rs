@@ -9,7 +9,7 @@ use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
 use super::place::{Place, retry};
 
-/// What follows a message.
+/// The successors of one message.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
     /// In a queue.
@@ -21,7 +21,7 @@ pub(crate) struct Successors {
 impl Successors {
     /// Adds a delivery that is tried again.
     pub(crate) fn again(&mut self, mut delivery: Delivery, now: Timestamp) {
-        // What goes back untried is due from now on: its wait was ours, and must not read as a slow drain.
+        // An untried delivery is due from now on: its wait was ours, and must not count as a slow drain.
         delivery.not_before = delivery.not_before.max(now);
         match wait(delivery.not_before, now) {
             Wait::Queue { delay_secs } => self.messages.push(retry(&delivery, delay_secs)),
@@ -46,7 +46,8 @@ impl Successors {
         self.messages.push(to_deadletter(letter, dead_letter_delay_secs(delay)));
     }
 
-    /// Asks the deadletter function for the notices about dropped events that could not be sent now.
+    /// Adds a request to the deadletter function for the notices about dropped events that could not be sent
+    /// now.
     pub(crate) fn notices(&mut self, letter: DeadLetter, now: Timestamp) {
         if let Some((letter, delay_secs)) = later(letter, Fate::Dropped, now) {
             self.messages.push(to_deadletter(&letter, delay_secs));

@@ -1,5 +1,5 @@
-//! Waiting deliveries: those that wait longer than the queue can delay, and those that are held, go into the
-//! object store, many in one object.
+//! Stores waiting deliveries: those that wait longer than the queue can delay, and those that are held, go
+//! into the object store, many in one object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct WaitingObjects<P: Ports> {
     pub(crate) entropy: P::Entropy,
 }
 
-/// The deliveries that share a place: one of them, and the message of each with the index of its owner.
+/// Deliveries that share a place: one of them, and each one's message with the index of its owner.
 struct Shared<'a> {
     place: Place,
     delivery: &'a Delivery,
@@ -42,9 +42,9 @@ struct Shared<'a> {
 }
 
 impl<P: Ports> WaitingObjects<P> {
-    /// Stores the deliveries that the invocation gathered, then ends the messages they came from. Deliveries
-    /// of a message one of which could not be written wait in the queue instead; those that were written are
-    /// copies.
+    /// Stores the deliveries that the invocation gathered, then ends the messages they came from. If one
+    /// delivery of a message cannot be written, all of the message's deliveries wait in the queue instead;
+    /// those that were written are copies.
     pub(crate) async fn store(&self, invocation: &Invocation) {
         let waiting = invocation.take_waiting();
         let count = waiting.len();
@@ -77,8 +77,8 @@ impl<P: Ports> WaitingObjects<P> {
         is_written
     }
 
-    /// Ends a message whose deliveries were stored. Where they were not, the queue keeps them for its longest
-    /// delay, with their attempts; then they are judged again.
+    /// Ends a message whose deliveries were stored. Otherwise the queue keeps them for its longest delay,
+    /// with their attempts, and then they are judged again.
     async fn end(&self, invocation: &Invocation, message: WaitingMessage, is_written: bool) {
         let WaitingMessage { message, deliveries, mut successors } = message;
         if !is_written {
@@ -91,7 +91,7 @@ impl<P: Ports> WaitingObjects<P> {
         }
     }
 
-    /// Writes an object, and answers the owners of what was not written in time.
+    /// Writes an object, and answers the owners of the messages if it was not written in time.
     async fn put_in_time(
         &self,
         invocation: &Invocation,

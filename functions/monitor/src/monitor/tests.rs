@@ -22,8 +22,8 @@ use super::*;
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const POLL: Duration = Duration::from_secs(2);
 
-/// A queue that holds as many messages as it is told, none of which can be had. `None` cannot be counted.
-/// What is sent to it is kept beside, and does not count.
+/// A queue with a number of messages that a test sets; none can be received. `None` cannot be counted.
+/// Messages that are sent to it are kept apart, and do not count.
 #[derive(Debug, Clone, Default)]
 struct Counted(Arc<Mutex<Option<QueueCounts>>>, Arc<Mutex<Vec<OutgoingMessage>>>);
 

@@ -15,11 +15,11 @@ pub struct DrainMeter(Arc<Mutex<Counted>>);
 /// The counts since the last reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
-    /// How many were settled.
+    /// The messages that were settled.
     pub(super) messages: u64,
-    /// The longest time that one had been due before it was received.
+    /// The longest time that a message had been due before it was received.
     pub(super) waited_max: Duration,
-    /// When the first message was received, by the clock's `monotonic`.
+    /// The time at which the first message was received, by the clock's `monotonic`.
     pub(super) began_at: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! Deliver's side on AWS: what one process tells of itself, where something had to wait.
+//! Deliver's side on AWS: the reports of one process, written while messages have to wait.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use super::meter::{Counted, DrainMeter};
 use crate::timeout_at::timeout;
 
-/// How long a report may take to be written. It must end before the invocation does: what the invocation
-/// answers is worth more than what it tells of itself.
+/// The longest time for writing a report. It must end before the invocation does: the invocation's answer is
+/// worth more than its report.
 pub const DRAIN_POST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Tells of one process of deliver. The healthy path pays nothing: a process that received nothing late
-/// writes nothing.
+/// Reports the drain rate of one process of deliver. A process that received no message late writes nothing,
+/// so that the healthy path costs nothing.
 #[derive(Debug)]
 pub struct DrainPost<S, C> {
     meter: DrainMeter,
@@ -27,14 +27,14 @@ pub struct DrainPost<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
-    /// Tells what `meter` counts through the state bucket, under the name of this process: a UUID.
+    /// Reports the counts of `meter` through the state bucket, under the name of this process: a UUID.
     pub fn new(meter: DrainMeter, store: S, clock: C, instance: &str) -> Self {
         Self { meter, store, clock, key: layout::drain(instance), posted_at: Mutex::default() }
     }
 
-    /// To be called after every invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. Writes a report if
-    /// something was received late and the last report is old enough. One that cannot be written is lost: the
-    /// next one tells of its own time.
+    /// Writes a report if a message was received late and the last report is old enough. Called after every
+    /// invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. A report that cannot be written is lost; the
+    /// next one covers its own time.
     pub async fn post_if_due(&self) {
         let Some(report) = self.due() else { return };
         let put = self.store.put(&self.key, render_drain_report(&report), PutCondition::Always);
@@ -49,7 +49,7 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
 
     fn due(&self) -> Option<DrainReport> {
         if self.meter.waited_max() < REPORTED_WAIT_MIN {
-            // How much was settled then shows how much there was to do, and not how fast this process is.
+            // The count then shows how much there was to do, and not how fast this process is.
             self.meter.take();
             return None;
         }

@@ -1,4 +1,4 @@
-//! The monitor's side on AWS: what all processes of deliver told lately.
+//! The monitor's side on AWS: the recent reports of all processes of deliver.
 
 use std::time::Duration;
 
@@ -15,8 +15,7 @@ use crate::pages::pages;
 /// start, and those that ended lately.
 const PAGES_MAX: usize = 4;
 
-/// Most reports that are read. Where there are more, the first of them, whose names are chance, stand for
-/// all.
+/// Most reports that are read. If there are more, the first ones count for all: their names are random.
 const READ_MAX: usize = 128;
 
 /// Reports read or removed at once.
@@ -25,11 +24,11 @@ const AT_ONCE: usize = 32;
 /// Most old reports removed in one look.
 const REMOVED_MAX: usize = 128;
 
-/// A process that has told nothing for so long has ended, and its report is removed.
+/// The age of a report at which its process counts as ended, and the report is removed.
 const KEPT: Duration = Duration::from_mins(10);
 
-/// Reads what the processes told. It remembers nothing from one look to the next, so that a monitor that was
-/// started anew sees what the one before it saw.
+/// Reads the reports of the processes. It remembers nothing between two reads, so that a monitor that was
+/// restarted sees the same as the one before it.
 #[derive(Debug, Clone)]
 pub struct DrainReports<S, C> {
     store: S,
@@ -47,8 +46,7 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
         Ok(listed.into_iter().flat_map(|page| page.objects).collect())
     }
 
-    /// Reads the report in an object that is of this age; `None` if it is gone, or speaks of the present no
-    /// more.
+    /// Reads the report in an object of this age; `None` if the object is gone, or the report is too old.
     async fn read(&self, listed: ObjectMeta, age: Duration) -> Result<Option<DrainReport>, PortError> {
         let Some(object) = self.store.get(&listed.key).await? else { return Ok(None) };
         let unreadable = |error| PortError::caused("understand a drain report", ErrorKind::Other, error);
@@ -56,7 +54,7 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
         Ok(Some(report).filter(|report| report.is_current(age)))
     }
 
-    /// Removes what ended processes left. What is not removed now is found again.
+    /// Removes the reports of ended processes. The next look finds those that are left.
     async fn remove(&self, old: Vec<ObjectMeta>) {
         let removals =
             old.into_iter().take(REMOVED_MAX).map(async |object| self.store.delete(&object.key).await);
@@ -68,8 +66,8 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
-    /// While nothing is visible nothing is asked. An `Err` where reports could not be listed, or not one of
-    /// them read.
+    /// Reads nothing while no message is visible. An `Err` if the reports could not be listed, or none of
+    /// them could be read.
     async fn drained(&self, visible: u64, elapsed: Duration) -> Result<Option<Drained>, PortError> {
         if visible == 0 {
             return Ok(None);
@@ -88,8 +86,8 @@ impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
     }
 }
 
-/// How long ago, by the store's clock, a report was written. One of the future is as old as it is early:
-/// which of the two clocks is wrong cannot be told, and neither may make it current for ever.
+/// The age of a report by the store's clock. A report of the future is as old as it is early: it cannot be
+/// known which of the two clocks is wrong, and neither may make a report current for good.
 fn age(object: &ObjectMeta, now: Timestamp) -> Duration {
     now.since(object.modified_at).max(object.modified_at.since(now))
 }

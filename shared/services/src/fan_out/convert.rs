@@ -1,5 +1,5 @@
-//! From events to payloads: each is converted once for each schema in which it is received, and stored once
-//! where that is cheaper than a copy in each message, or where a message cannot hold it as it is.
+//! From events to payloads: each event is converted once for each schema in which it is received. It is
+//! stored once if that is cheaper than a copy in each message, or if no message can hold it.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -10,8 +10,8 @@ use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
 use super::plan::{Payloads, Plan};
 
-/// Most payloads of one request that are being stored at once. It bounds the converted texts that are held,
-/// but for those that travel in messages.
+/// Most payloads of one request that are being stored at once. This bounds the converted texts in memory,
+/// besides those that travel in messages.
 const PAYLOAD_PUTS_AT_ONCE: usize = 8;
 
 /// Reasons for which not all of a fan-out was written. What was written is delivered; doing it again may
@@ -44,7 +44,7 @@ pub(super) struct Converter<'a, S, E> {
     pub(super) store: &'a S,
     /// Chance, for their keys.
     pub(super) entropy: &'a E,
-    /// When the events were accepted.
+    /// The time at which the events were accepted.
     pub(super) at: Timestamp,
     /// Whether payloads are stored wherever that makes messages shorter.
     pub(super) dehydrate: bool,
@@ -68,7 +68,7 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
         Ok(payloads)
     }
 
-    /// One event in one schema. What is to be stored is added to `waiting`.
+    /// The payload of one event in one schema. If it is to be stored, it is added to `waiting`.
     fn payload(
         &self,
         plan: &Plan<'_>,

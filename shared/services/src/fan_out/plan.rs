@@ -1,5 +1,5 @@
-//! From events to messages, without effects: which subscription receives what, what is stored once instead of
-//! copied, and how it is packed.
+//! From events to messages, without effects: the events of each subscription, the payloads that are stored
+//! once instead of copied, and the packing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use posthaste_ports::OutgoingMessage;
 /// shorter.
 const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
 
-/// Which subscriptions receive which events of a request.
+/// The events of a request that each subscription receives.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     /// The schema of the events: as a rule the topic's, but a notice is a CloudEvent wherever it is sent.
@@ -27,7 +27,7 @@ pub(super) struct Plan<'a> {
     /// The matched events of one receiver after the other, as positions in the request. One list for all,
     /// four bytes each, because a request may hold thousands of events and a topic hundreds of subscriptions.
     indexes: Vec<u32>,
-    /// For every event, how many receive it in each schema.
+    /// The number of receivers of every event, by schema.
     copies: Vec<[u32; Schema::ALL.len()]>,
 }
 
@@ -43,16 +43,16 @@ impl Payloads {
     }
 }
 
-/// What all events of a fan-out have in common.
+/// The origin that all events of a fan-out have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// What they are marked with.
+    /// The marks of the events.
     pub marks: Marks,
-    /// How many deliveries of posthaste they came through.
+    /// The number of posthaste deliveries they came through.
     pub hops: Hops,
 }
 
-/// What all deliveries of one request share.
+/// The values that all deliveries of one request share.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
     /// The topic.
@@ -61,11 +61,11 @@ pub(super) struct Request<'a> {
     pub(super) events: &'a [Event],
     /// The texts of each event, or the keys of those that are stored.
     pub(super) payloads: &'a Payloads,
-    /// When the events were accepted.
+    /// The time at which the events were accepted.
     pub(super) at: Timestamp,
-    /// What identifies the request, and with its position every event in it.
+    /// The id of the request; with its position it is the id of every event in it.
     pub(super) id: &'a str,
-    /// Where its events come from.
+    /// The origin of its events.
     pub(super) origin: Origin,
 }
 
@@ -91,18 +91,18 @@ impl<'a> Plan<'a> {
         Self { input, receivers, indexes, copies }
     }
 
-    /// How many events at least one subscription receives.
+    /// The number of events that at least one subscription receives.
     pub(super) fn matched(&self) -> usize {
         self.copies.iter().filter(|copies| copies.iter().any(|&copies| copies > 0)).count()
     }
 
-    /// The schemas in which somebody receives something.
+    /// The schemas in which any subscription receives an event.
     pub(super) fn schemas(&self) -> impl Iterator<Item = Schema> {
         let in_schema = |schema: Schema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
         Schema::ALL.into_iter().filter(move |schema| in_schema(*schema))
     }
 
-    /// Whether somebody receives this event in this schema.
+    /// Whether any subscription receives this event in this schema.
     pub(super) fn is_received(&self, index: usize, schema: Schema) -> bool {
         self.copies_of(index, schema) > 0
     }
@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
         self.copies.get(index).map_or(0, |copies| copies[schema as usize] as usize)
     }
 
-    /// Whether this event's text in this schema is written once to the object store and referenced .
+    /// Whether this event's text in this schema is stored once and referenced by its messages.
     pub(super) fn stores(&self, index: usize, schema: Schema, bytes: usize, dehydrate: bool) -> bool {
         let copies = self.copies_of(index, schema);
         let inline_max = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES;
@@ -120,8 +120,7 @@ impl<'a> Plan<'a> {
         copies > 0 && (costs_too_much || is_dehydrated || bytes > inline_max)
     }
 
-    /// The messages, each rendered when it is asked for: all of them at once could take five hundred times
-    /// the request.
+    /// The messages, each rendered on demand: all of them at once could take five hundred times the request.
     pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
         self.receivers.iter().flat_map(move |(subscription, range)| {
             let indexes = &self.indexes[range.clone()];
@@ -241,7 +240,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_subscription_receives_its_events_once_and_in_order(
-            subscriptions in prop::collection::vec((prop::sample::select(vec!['a', 'b', 'c']), 0_u32..15), 0..6),
+            subscriptions in
+                prop::collection::vec((prop::sample::select(vec!['a', 'b', 'c']), 0_u32..15), 0..6),
             types in prop::collection::vec(prop::sample::select(vec!['a', 'b', 'd']), 0..40),
         ) {
             let topic = topic(&subscriptions);
@@ -250,7 +250,9 @@ mod tests {
             let inline = events.iter().map(|event| Payload::Inline(event.json().clone()));
             payloads.set(Schema::CloudEvents, inline.collect());
             let at = Timestamp::from_millis(1);
-            let request = Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r", origin: Origin::default() };
+            let origin = Origin::default();
+            let request =
+                Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r", origin };
             let plan = Plan::of(&topic, &events, at);
             let mut received = vec![Vec::new(); subscriptions.len()];
             for message in plan.messages(&request) {
@@ -264,7 +266,8 @@ mod tests {
                 let of_type = types.iter().enumerate().filter(|(_, event_type)| *event_type == wanted);
                 prop_assert_eq!(received, of_type.map(|(n, _)| format!("r-{n}")).collect::<Vec<_>>());
             }
-            let is_wanted = |event_type: &&char| subscriptions.iter().any(|(wanted, _)| wanted == *event_type);
+            let is_wanted =
+                |event_type: &&char| subscriptions.iter().any(|(wanted, _)| wanted == *event_type);
             prop_assert_eq!(plan.matched(), types.iter().filter(is_wanted).count());
         }
     }

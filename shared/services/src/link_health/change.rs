@@ -1,4 +1,4 @@
-//! Writing a part under the condition that nobody else has.
+//! Changes of a part, each under the condition that no other worker has written it.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use posthaste_core::stored::layout;
 use super::{LinkHealth, LinksError};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 
-/// How often a lost race is run again. Each time somebody else's write has won, and a part gets a few writes
-/// a minute.
+/// Most tries of a change. Each lost race means that another write has won, and a part gets a few writes a
+/// minute.
 const TRIES_MAX: u32 = 32;
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
-    /// Changes a part, and answers whether anything was to be changed. `change` may be called more than once,
-    /// each time with what stands there.
+    /// Changes a part, and answers whether there was anything to change. `change` may be called more than
+    /// once, each time with the newest part.
     pub async fn change(
         &self,
         index: usize,
@@ -41,7 +41,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             let condition = known.etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
             match self.store.put(&layout::links(index), shard.render(), condition).await {
                 Ok(etag) => {
-                    // Newer than whatever was read meanwhile.
+                    // Newer than anything that was read meanwhile.
                     let times = self.known(index).times;
                     self.learn(index, times, Arc::new(shard), Some(etag));
                     return Ok(true);

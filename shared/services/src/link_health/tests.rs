@@ -190,7 +190,7 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
                 assert!(found.contains(&(name, expected_phase, expected_hold)), "{found:?}");
             }
         }
-        // One success brings the link back for everybody, also while others still report failures.
+        // One success brings the link back for all workers, even while others still report failures.
         let succeeded = [(link(), Observation::Succeeded), (own(0), Observation::Succeeded)];
         let late = [(link(), failing())];
         let (first, second) = tokio::join!(workers[0].observe(&succeeded), workers[1].observe(&late));

@@ -1,4 +1,4 @@
-//! Who is told, and what becomes of notices that cannot be sent.
+//! The addressees of notices, and notices that cannot be sent.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn with_pager() -> Value {
     json!({ "subscriptions": { "pager": { "endpoint": { "url": "https://pager.example.com/" } } } })
 }
 
-/// Who is told, if anybody, with two topics of these settings.
+/// The addressee, if there is one, with two topics of these settings.
 async fn check(orders: Option<Value>, ops: Option<Value>, expected: &[&str]) {
     let world = World::new();
     for (name, settings) in [("orders", orders), ("ops", ops)] {

@@ -28,7 +28,7 @@ impl World {
         Self { store, clock, calls, reader }
     }
 
-    /// What a monitor writes at this moment with so much memory used.
+    /// Writes the state of a monitor at this moment with so much memory used.
     async fn write(&self, memory_percent: u64) {
         let now = self.clock.now();
         let memory = Some(Usage { used: memory_percent, total: 100 });

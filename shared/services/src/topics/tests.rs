@@ -87,7 +87,7 @@ impl World {
         self.store.put("topics/orders.json", bytes.into(), PutCondition::Always).await.unwrap();
     }
 
-    /// How the topic is: `there`, `absent` or `unknown`.
+    /// The topic's state: `there`, `absent` or `unknown`.
     async fn look(&self) -> &'static str {
         match self.registry.topic(&TopicName::parse("Orders").unwrap()).await {
             Ok(Some(topic)) => {

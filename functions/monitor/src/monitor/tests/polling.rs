@@ -1,4 +1,4 @@
-//! What is read, decided and shown in a poll.
+//! Reading, deciding and showing the pressure.
 
 use super::*;
 

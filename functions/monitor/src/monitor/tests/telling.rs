@@ -1,11 +1,11 @@
-//! Changes that are told: to whom, when, and what comes of failures between the state and the news of it.
+//! Notices of changes: their addressee, their time, and failures between the state and its notices.
 
 use posthaste_core::stored::delivery::parse_delivery;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A world whose topic `ops` is told, by a message to its one subscription.
+/// A world that sends notices to the topic `ops`, which has one subscription.
 async fn telling(state: &Plan, sending: &Plan) -> World {
     let world = World { sending: sending.clone(), ..World::with(state) };
     let world = World { notices_topic: Some(TopicName::parse("ops").unwrap()), ..world };
@@ -47,7 +47,7 @@ impl World {
             .collect()
     }
 
-    /// The same in short: resource, level before and after, and when.
+    /// The notices in short: resource, level before and after, and time.
     fn told(&self) -> Vec<(String, u64)> {
         let short = |notice: &Value| {
             let data = |name: &str| notice["data"][name].as_str().unwrap().to_owned();

@@ -23,7 +23,7 @@ impl Log {
         tracing::subscriber::set_default(lines.with_writer(move || log.clone()).finish())
     }
 
-    /// What was logged since the last time.
+    /// The log since the last call.
     fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut *self.0.lock())).unwrap()
     }

@@ -120,7 +120,7 @@ async fn a_store_that_refuses_or_fails_says_nothing_about_the_topic() {
         assert_eq!(world.look().await, "there");
         world.clock.advance(MAX_AGE);
         assert_eq!((world.look().await, plan.faults()), ("there", 1), "{kind:?}");
-        // What the store could not say again just now is kept: nobody else knows it.
+        // The only copy is kept.
         assert_eq!(world.registry.trim(), Evicted::default());
         world.clock.advance(MAX_AGE);
         assert_eq!((world.look().await, plan.faults()), ("there", 2), "{kind:?}");
@@ -157,12 +157,12 @@ async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
     let before = world.clock.now();
     world.clock.advance(Duration::from_secs(1));
     world.write(RECORD).await;
-    // Young enough for everybody else.
+    // Young enough for every other caller.
     assert_eq!((world.look().await, world.reads()), ("absent", 1));
     assert!(seen(before).await);
     assert_eq!(world.reads(), 2);
     assert_eq!((world.look().await, world.reads()), ("there", 2));
-    // What was read a moment after is not asked for again, as far as clocks can be trusted.
+    // A view of a moment after is not read again, as far as clocks can be trusted.
     world.clock.advance(Duration::from_secs(3));
     assert!(seen(Timestamp::from_millis(before.as_millis() - 1)).await);
     assert_eq!(world.reads(), 2);

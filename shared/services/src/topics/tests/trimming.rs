@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// How much is freed when the topic is known by this record.
+/// The memory that is freed when the topic is known by this record.
 fn freed(record: &str) -> Evicted {
     Evicted { entries: 1, bytes: "topics/orders.json".len() + record.len() }
 }
@@ -31,7 +31,7 @@ async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
         assert_eq!(world.look().await, "there");
         world.write(record.clone()).await;
         let name = TopicName::parse("orders").unwrap();
-        // Whoever asked found it broken, also one who would not take what was known.
+        // The last request found it broken, even if its caller did not take the known record.
         assert!(world.registry.topic_seen_after(&name, world.clock.now()).await.is_err());
         for _ in 0..2 {
             assert_eq!(world.registry.trim(), Evicted::default(), "{record:?}");
