@@ -115,3 +115,126 @@ fn report_dropped(letter: &DeadLetter) {
         topic = %delivery.topic, subscription = %delivery.subscription, ?reason, events, "events dropped"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::attempt::DeadLetterReason;
+    use posthaste_core::model::{PayloadDigest, TopicName};
+    use posthaste_core::stored::delivery::parse_delivery;
+    use posthaste_core::stored::{TopicRecord, layout};
+    use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
+    use posthaste_testkit::{Fault, Plan};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::limits::DeliverSettings;
+    use crate::testing::{INVOCATION, TestPorts, World, delivery, topic_record};
+
+    /// Writes the record of a topic.
+    async fn put_topic(world: &World, name: &str, settings: Value) {
+        let name = TopicName::parse(name).unwrap();
+        let (key, settings) = (layout::topic(&name), serde_json::from_value(settings).unwrap());
+        let record = TopicRecord { name, ..topic_record(settings) };
+        world.memory.put(&key, record.render(), PutCondition::Always).await.unwrap();
+    }
+
+    /// Writes `orders`, whose notices go to `ops`, and `ops`, which has a subscription.
+    async fn put_topics(world: &World) {
+        put_topic(world, "orders", json!({ "noticesTopic": "ops" })).await;
+        let pager = json!({ "endpoint": { "url": "https://pager.example.com/" } });
+        put_topic(world, "ops", json!({ "subscriptions": { "pager": pager } })).await;
+    }
+
+    fn letter(events: usize) -> DeadLetter {
+        let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
+        DeadLetter { reason, delivery: delivery(events), storage: None, object: None, dropped: false }
+    }
+
+    /// A letter whose event is stored.
+    fn stored() -> DeadLetter {
+        let mut letter = letter(1);
+        let digest = Some(PayloadDigest::of(b"{}"));
+        letter.delivery.events[0].payload =
+            Payload::Stored { key: "payloads/a".to_owned(), bytes: 2, digest };
+        letter
+    }
+
+    /// Drops the events of a letter now. Answers whether the notices were sent.
+    async fn are_sent(world: &World, letter: &DeadLetter) -> bool {
+        let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
+        let payloads = Arc::new(PayloadReader::new(state, clock, &DeliverSettings::default()));
+        let notices: DroppedNotices<TestPorts> = DroppedNotices { ports: world.notice_ports(), payloads };
+        notices.drop_events(&world.invocation(Vec::new()), letter).await
+    }
+
+    /// The notices in the delivery queue.
+    async fn notices(world: &World) -> Vec<Entry> {
+        let bodies = world.sent(QueueName::Deliveries).await;
+        bodies.iter().flat_map(|body| parse_delivery(body).unwrap().events).collect()
+    }
+
+    #[tokio::test]
+    async fn each_dropped_event_has_a_notice() {
+        let world = World::new();
+        put_topics(&world).await;
+        assert!(are_sent(&world, &letter(3)).await);
+        let notices = notices(&world).await;
+        assert!(notices.len() == 3 && notices.iter().all(|entry| entry.marks.notice));
+    }
+
+    #[tokio::test]
+    async fn there_is_no_notice_about_a_notice() {
+        let world = World::new();
+        put_topics(&world).await;
+        let mut letter = letter(1);
+        letter.delivery.events[0].marks.notice = true;
+        assert!(are_sent(&world, &letter).await);
+        assert_eq!(world.calls.all().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn without_a_topic_for_notices_no_payload_is_read() {
+        let world = World::new();
+        put_topic(&world, "orders", json!({})).await;
+        assert!(are_sent(&world, &stored()).await);
+        assert_eq!((notices(&world).await.len(), world.calls.all().len()), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn an_event_whose_payload_is_missing_has_a_notice_too() {
+        let world = World::new();
+        put_topics(&world).await;
+        assert!(are_sent(&world, &stored()).await);
+        assert_eq!(notices(&world).await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn notices_are_not_sent_yet_while_a_payload_cannot_be_read() {
+        let broken =
+            Plan::by(|effect| (effect.key == "payloads/a").then_some(Fault::Before(ErrorKind::TimedOut)));
+        let world = World::with(&broken, &Plan::none());
+        put_topics(&world).await;
+        assert!(!are_sent(&world, &stored()).await);
+        assert_eq!(notices(&world).await.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn notices_are_not_sent_yet_while_the_queue_fails() {
+        let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+        put_topics(&world).await;
+        assert!(!are_sent(&world, &letter(1)).await);
+    }
+
+    #[tokio::test]
+    async fn the_time_of_the_queue_is_not_spent_on_notices() {
+        let world = World::new();
+        put_topics(&world).await;
+        let invocation = world.invocation(Vec::new());
+        world.clock.advance(INVOCATION);
+        let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
+        let payloads = Arc::new(PayloadReader::new(state, clock, &DeliverSettings::default()));
+        let notices: DroppedNotices<TestPorts> = DroppedNotices { ports: world.notice_ports(), payloads };
+        assert!(!notices.drop_events(&invocation, &letter(1)).await);
+        assert_eq!(world.calls.all().len(), 0);
+    }
+}

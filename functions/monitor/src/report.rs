@@ -26,13 +26,14 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
             // On AWS there is no disk, but a share of the messages that may be in flight.
             DISK_CRITICALLY_LOW if in_flight => tracing::error!(
                 id, %resource, %previous, %current, reading,
-                "rejecting events because more messages are in flight than the configured threshold; endpoints \
-                 must answer, or slow ones be disabled, for the service to continue operations"
+                "rejecting events because more messages are in flight than the configured threshold; \
+                 endpoints must answer, or slow ones be disabled, for the service to continue operations"
             ),
             DISK_CRITICALLY_LOW => tracing::error!(
                 id, %resource, %previous, %current, reading,
                 "rejecting events because available disk space is below the configured threshold; \
-                 administrative action may be required to free disk space for the service to continue operations"
+                 administrative action may be required to free disk space for the service to continue \
+                 operations"
             ),
             MEMORY_CRITICALLY_LOW => tracing::error!(
                 id, %resource, %previous, %current, reading,

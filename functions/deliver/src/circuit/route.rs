@@ -178,3 +178,126 @@ impl<P: Ports> Circuit<P> {
         Err(EntryVerdict::Postponed { not_before: now + wait })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::attempt::{Outcome, SendFailure};
+    use posthaste_core::circuit::{Failure, Observation};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::circuit::record::CompletedRequest;
+    use crate::testing::{START, TestPorts, World, delivery, job, request_plan, secs, subscription, target};
+
+    fn plan(settings: Value) -> RequestPlan {
+        request_plan(&job(delivery(1), &subscription(settings)))
+    }
+
+    fn with_fallback() -> Value {
+        let url = "https://billing.example.com/hooks";
+        json!({ "endpoint": { "url": url, "fallbackUrl": "https://second.example.com/" } })
+    }
+
+    /// Reports a streak of failures of the plan's subscription, and lets the hold that follows pass, so many
+    /// times. After the last report it has not passed.
+    async fn fail(world: &World, circuit: &Circuit<TestPorts>, plan: &RequestPlan, times: usize) {
+        for time in 0..times {
+            if time > 0 {
+                world.clock.advance(secs(61));
+            }
+            let last = Failure::of(Outcome::Failed(SendFailure::Socket)).unwrap();
+            let seen = Observation::Failing { failures: 10, last, began: world.clock.now() };
+            circuit.links.observe(&[(target(&plan.subscription), seen)]).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_healthy_target_costs_no_request_to_the_store() {
+        let (world, plan) = (World::new(), plan(with_fallback()));
+        let circuit = world.circuit();
+        let mut route = circuit.route(&plan).await.unwrap();
+        circuit.admit(&plan, &mut route).await.unwrap();
+        assert!(!route.is_fallback && route.probe.is_none() && route.ramp.is_none());
+        assert_eq!(world.calls.all().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_event_that_has_waited_looks_its_target_up_first() {
+        let (world, plan) = (World::new(), RequestPlan { has_waited: true, ..plan(json!({})) });
+        world.circuit().route(&plan).await.unwrap();
+        assert_eq!(world.calls.all().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn after_a_first_failure_requests_wait_in_the_queue() {
+        let (world, plan) = (World::new(), plan(with_fallback()));
+        let circuit = world.circuit();
+        fail(&world, &circuit, &plan, 1).await;
+        let verdict = circuit.route(&plan).await.map(|route| route.is_fallback).unwrap_err();
+        assert_eq!(verdict, EntryVerdict::Postponed { not_before: START + secs(60) });
+    }
+
+    #[tokio::test]
+    async fn while_an_endpoint_is_down_requests_are_held_or_go_to_the_fallback() {
+        for (settings, expected) in [(json!({}), Err(EntryVerdict::Held)), (with_fallback(), Ok(true))] {
+            let (world, plan) = (World::new(), plan(settings));
+            let circuit = world.circuit();
+            fail(&world, &circuit, &plan, 4).await;
+            assert_eq!(circuit.route(&plan).await.map(|route| route.is_fallback), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_target_that_fails_while_a_request_waits_holds_the_request() {
+        for (settings, expected) in
+            [(json!({}), EntryVerdict::Held), (with_fallback(), EntryVerdict::NotStarted)]
+        {
+            let (world, plan) = (World::new(), plan(settings));
+            let circuit = world.circuit();
+            let mut route = circuit.route(&plan).await.unwrap();
+            fail(&world, &circuit, &plan, 4).await;
+            assert_eq!(circuit.admit(&plan, &mut route).await, Err(expected));
+        }
+    }
+
+    #[tokio::test]
+    async fn one_request_probes_and_another_waits_until_the_probe_is_given_up() {
+        let (world, plan) = (World::new(), plan(json!({})));
+        let circuit = world.circuit();
+        fail(&world, &circuit, &plan, 1).await;
+        world.clock.advance(secs(61));
+        let (mut first, mut second) =
+            (circuit.route(&plan).await.unwrap(), circuit.route(&plan).await.unwrap());
+        circuit.admit(&plan, &mut first).await.unwrap();
+        assert!(first.probe.is_some());
+        let not_before = world.clock.now() + PROBE_LOOK_AGAIN;
+        let waits = Err(EntryVerdict::Postponed { not_before });
+        assert_eq!(circuit.admit(&plan, &mut second).await, waits);
+        circuit.give_up_probe(&world.invocation(Vec::new()), &mut first).await;
+        circuit.admit(&plan, &mut second).await.unwrap();
+        assert!(first.probe.is_none() && second.probe.is_some());
+    }
+
+    #[tokio::test]
+    async fn after_a_probe_has_succeeded_requests_go_one_at_a_time() {
+        let (world, plan) = (World::new(), plan(json!({})));
+        let circuit = world.circuit();
+        fail(&world, &circuit, &plan, 1).await;
+        world.clock.advance(secs(61));
+        let mut routes = Vec::new();
+        for _ in 0..3 {
+            routes.push(circuit.route(&plan).await.unwrap());
+        }
+        let [probe, first, second] = &mut routes[..] else { panic!("three routes") };
+        circuit.admit(&plan, probe).await.unwrap();
+        let outcome = Outcome::Answered { status: 204, retry_after: None };
+        let request = CompletedRequest { began: world.clock.now(), outcome, is_problem: false };
+        circuit.record_outcome(&world.invocation(Vec::new()), probe, request).await;
+        circuit.admit(&plan, first).await.unwrap();
+        assert!(first.ramp.is_some());
+        let waits = circuit.admit(&plan, second).await;
+        assert!(matches!(waits, Err(EntryVerdict::Postponed { .. })), "{waits:?}");
+        drop(first.ramp.take());
+        circuit.admit(&plan, second).await.unwrap();
+    }
+}
