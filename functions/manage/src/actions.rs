@@ -71,7 +71,8 @@ impl From<ActionName> for Action {
 /// endpoint again; `enable` and `resume` ask it too, where it must consent and has not. They also end a hold, as `force`
 /// does. The answer shows the state.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/{action}", tag = "subscriptions",
-    params(SubscriptionPath, ActionPath), responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
+    params(SubscriptionPath, ActionPath),
+    responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn act_on_subscription<P: Ports>(
@@ -160,8 +161,8 @@ pub(crate) async fn rotate_secret<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    /// Leaves a mark for wake, which sends the notice of a disabled subscription. If the mark cannot be written there is
-    /// no notice, as when deliver disables one. The record shows the state all the same.
+    /// Leaves a mark for wake, which sends the notice of a disabled subscription. If the mark cannot be
+    /// written there is no notice, as when deliver disables one. The record shows the state all the same.
     async fn announce_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
         let status = record.settings.subscriptions.get(name).and_then(|settings| settings.status.as_ref());
         let Some(StatusView { reason: Some(reason), since, .. }) = status else { return };

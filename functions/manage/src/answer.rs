@@ -143,7 +143,8 @@ pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
     }
 }
 
-/// The problem of a topic's record that the store does not return. The remedy of a damaged one may be to delete it.
+/// The problem of a topic's record that the store does not return. The remedy of a damaged one may be to
+/// delete it.
 pub(crate) fn record_problem(error: &PortError) -> Problem {
     let delete = "or delete the topic and write it again, which makes new keys and secrets";
     store_problem(error, &format!("{RESTORE}, {delete}"))

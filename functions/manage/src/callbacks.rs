@@ -1,5 +1,5 @@
-//! Consent by callback. A handshake gives the endpoint a URL, and any client that calls it consents, even a person's
-//! browser. The code in the URL is the key.
+//! Consent by callback. A handshake gives the endpoint a URL, and any client that calls it consents, even a
+//! person's browser. The code in the URL is the key.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
@@ -47,7 +47,8 @@ pub(crate) struct CallbackPath {
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Query,
         description = "Most requests a minute, or `*`; the header of this name does the same")),
     responses(
-        (status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
+        (status = 200, description = "The subscription is active", body = String,
+            content_type = "text/plain"),
         BadRequests, NoHandshake, Unavailable, Unchanged))]
 pub(crate) async fn consent<P: Ports>(
     State(manage): Managed<P>,
@@ -71,7 +72,8 @@ pub(crate) async fn consent<P: Ports>(
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Header,
         description = "Most requests a minute, or `*`")),
     responses(
-        (status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
+        (status = 200, description = "The subscription is active", body = String,
+            content_type = "text/plain"),
         BadRequests, NoHandshake, Unavailable, Unchanged))]
 pub(crate) async fn post_consent<P: Ports>(
     State(manage): Managed<P>,

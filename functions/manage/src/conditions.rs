@@ -1,7 +1,7 @@
 //! Conditional requests: versions, `If-Match` and `If-None-Match` (RFC 9110 §13).
 //!
-//! A version is a digest of the stored settings, not the store's own version of the object: a subscription is a part
-//! of its topic's object, and must not seem changed when another part changes.
+//! A version is a digest of the stored settings, not the store's own version of the object: a subscription is
+//! a part of its topic's object, and must not seem changed when another part changes.
 
 use std::fmt::Write;
 

@@ -109,8 +109,8 @@ pub(crate) async fn show_dead_letter<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    /// Requires that the subscription or a dead letter of it exists, because an empty list would hide a misspelled
-    /// name.
+    /// Requires that the subscription or a dead letter of it exists, because an empty list would hide a
+    /// misspelled name.
     async fn require_subscription_or_letters(&self, path: &SubscriptionPath) -> Result<(), ApiError> {
         let prefix = layout::dead_letters_of(&path.topic, &path.name);
         if !self.dead_letters.list(&prefix, None, 1).await?.objects.is_empty() {

@@ -149,7 +149,8 @@ fn too_large() -> Problem {
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
-/// Reads settings. A body that is not JSON is a bad request. For a wrong setting the problem names its member.
+/// Reads settings. A body that is not JSON is a bad request. For a wrong setting the problem names its
+/// member.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Serde accepts an array as an object: it takes the items as the members, in their order.
     if bytes.trim_ascii_start().starts_with(b"[") {
@@ -172,8 +173,8 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// A message without the line and column at its end. The member says where, also to a client that did not write the
-/// text itself.
+/// A message without the line and column at its end. The member says where, also to a client that did not
+/// write the text itself.
 fn without_place(message: String, error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     message.strip_suffix(&place).map(str::to_owned).unwrap_or(message)

@@ -15,9 +15,10 @@ use posthaste_services::timeout;
 use crate::answer::{ApiError, unavailable};
 use crate::manage::{Manage, Managed};
 
-/// Longest time for a request. A store that hangs is answered with 503 before the platform ends the function without an
-/// answer. On AWS the function has 30 s; the rest is for a cold start and for the way of the answer. A request
-/// makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT` of posthaste-aws).
+/// Longest time for a request. A store that hangs is answered with 503 before the platform ends the function
+/// without an answer. On AWS the function has 30 s; the rest is for a cold start and for the way of the
+/// answer. A request makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT`
+/// of posthaste-aws).
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
 /// Longest time for the work of a request's handler. It is shorter, so that the work can still be answered.
@@ -33,7 +34,8 @@ pub(crate) async fn require_admin_key<P: Ports>(
         return Ok(next.run(request).await);
     }
     let detail = format!(
-        "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or more"
+        "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or \
+         more"
     );
     Err(Problem::new(ProblemKind::Unauthorized).detail(detail).into())
 }

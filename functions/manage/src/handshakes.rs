@@ -1,7 +1,7 @@
-//! The steps after a write of subscriptions: changes of link health, and handshakes, which ask endpoints whether
-//! they want events. The write is durable before and stays, even if a step fails. A write leaves a pending handshake
-//! in the record. Here all handshakes of the request run at once, and the record receives what the endpoints
-//! answered, before the request itself is answered.
+//! The steps after a write of subscriptions: changes of link health, and handshakes, which ask endpoints
+//! whether they want events. The write is durable before and stays, even if a step fails. A write leaves a
+//! pending handshake in the record. Here all handshakes of the request run at once, and the record receives
+//! what the endpoints answered, before the request itself is answered.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use crate::answer::{ApiError, unavailable, unusable_record};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, below};
 
-/// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round of them ends and
-/// another begins; the rest of the request's time is for the stores. A handshake that did not run by then is
-/// still pending: the next write runs it with the same code, or it fails at its deadline unless the endpoint
-/// calls back.
+/// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round of them
+/// ends and another begins; the rest of the request's time is for the stores. A handshake that did not run by
+/// then is still pending: the next write runs it with the same code, or it fails at its deadline unless the
+/// endpoint calls back.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.
 const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 
 impl<P: Ports> Manage<P> {
-    /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until a time of the
-    /// clock's `monotonic`. Answers the record with the endpoints' answers.
+    /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until a time of
+    /// the clock's `monotonic`. Answers the record with the endpoints' answers.
     pub(crate) async fn follow_up(
         &self,
         record: TopicRecord,
@@ -134,8 +134,8 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// Writes the answers of endpoints into the record. A handshake that was replaced or concluded by a callback in the
-    /// meantime stays as it is.
+    /// Writes the answers of endpoints into the record. A handshake that was replaced or concluded by a
+    /// callback in the meantime stays as it is.
     fn conclude(&self, record: &mut TopicRecord, answers: &[(PendingHandshake, Answer)]) {
         let now = self.clock.now();
         for (PendingHandshake { subscription, code }, answer) in answers {

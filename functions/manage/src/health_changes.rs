@@ -1,5 +1,5 @@
-//! Changes to the health of links and subscriptions after a write or an operator's action: holds end, and health
-//! that is out of date is forgotten. Each shard is changed once, however many subscriptions change.
+//! Changes to the health of links and subscriptions after a write or an operator's action: holds end, and
+//! health that is out of date is forgotten. Each shard is changed once, however many subscriptions change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -52,8 +52,8 @@ impl HealthChanges {
         Ok(changes)
     }
 
-    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that a subscription left or
-    /// joined.
+    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that a subscription
+    /// left or joined.
     pub(crate) fn after_write(record: &TopicRecord, written: &[SubscriptionChange]) -> Self {
         let corrected: Vec<_> = written.iter().filter(|it| it.is_corrected).map(|it| &it.name).collect();
         let forced = if corrected.is_empty() { None } else { Self::forced(record, corrected).ok() };
@@ -64,7 +64,8 @@ impl HealthChanges {
         changes
     }
 
-    /// Forgets the health of a subscription on these links, because it left them or another one has its name now.
+    /// Forgets the health of a subscription on these links, because it left them or another one has its name
+    /// now.
     pub(crate) fn forget(
         &mut self,
         topic: &TopicName,
@@ -93,7 +94,8 @@ impl HealthChanges {
 }
 
 impl<P: Ports> Manage<P> {
-    /// Applies the changes, and answers the holds that ended, as they were. The other changes are made even if one fails.
+    /// Applies the changes, and answers the holds that ended, as they were. The other changes are made even
+    /// if one fails.
     pub(crate) async fn apply(&self, changes: &HealthChanges) -> Result<Vec<LinkView>, ApiError> {
         // The futures are collected first: the compiler refuses a lazy closure over references here.
         let shards: Vec<_> = changes.shards.iter().map(|(index, it)| self.change_shard(*index, it)).collect();

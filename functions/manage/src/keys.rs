@@ -41,7 +41,8 @@ pub(crate) async fn get_keys<P: Ports>(
 /// The others stay valid, so that producers can be moved over. The old one stops working as soon as every worker
 /// has read the change: at once embedded, within seconds on AWS. Who publishes with `internalKey1` or `internalKey2` may
 /// publish where back pressure refuses other producers; who does with `bulkKey1` or `bulkKey2` is refused first.
-#[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics", params(TopicPath, KeyPath),
+#[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics",
+    params(TopicPath, KeyPath),
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Unchanged, Problems))]
 pub(crate) async fn regenerate_key<P: Ports>(

@@ -43,13 +43,15 @@ const READS_AT_ONCE: usize = 16;
               "since": "2026-11-21T10:03:00.000Z", "failingSince": "2026-11-21T10:00:00.000Z", "failures": 13,
               "lastOutcome": "SocketError", "nextProbe": "2026-11-21T10:13:00.000Z", "heldObjects": 3 },
             { "link": "https://crm.example.com:443", "scope": "subscription", "topic": "orders",
-              "subscription": "crm", "state": "paused", "since": "2026-11-21T09:00:00.000Z", "heldObjects": 1 },
+              "subscription": "crm", "state": "paused", "since": "2026-11-21T09:00:00.000Z",
+              "heldObjects": 1 },
         ] })), Problems))]
 pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksView> {
     let shards = manage.links.all().await?;
     let failing: Vec<_> = shards.iter().flat_map(|(_, shard)| shard.conditions()).collect();
     let (mut held, is_whole) = manage.held().await?;
-    // At first nothing is held for a subscription that fails. It has a row too, under the name that was written.
+    // At first nothing is held for a subscription that fails. It has a row too, under the name that was
+    // written.
     let own = failing.iter().filter_map(|(target, _)| own_folder(target)).take(SHOWN_MAX);
     for folder in own {
         held.entry(folder).or_default();
@@ -81,8 +83,8 @@ impl<P: Ports> Manage<P> {
         Ok((counts, false))
     }
 
-    /// The owners of these folders, by the prefix of their objects. A folder that cannot have an owner is left out:
-    /// wake releases its objects.
+    /// The owners of these folders, by the prefix of their objects. A folder that cannot have an owner is
+    /// left out: wake releases its objects.
     async fn owners(&self, held: BTreeMap<String, u32>) -> Result<BTreeMap<String, Owner>, ApiError> {
         let mut by_topic = BTreeMap::<String, (TopicName, Vec<(SubscriptionName, u32)>)>::new();
         for (folder, objects) in held {

@@ -24,8 +24,8 @@ use crate::{
 /// Routes of this function.
 type Routes<P> = OpenApiRouter<Arc<Manage<P>>>;
 
-/// The API. It answers unknown paths itself, so a router that is merged into it must not have a fallback of its
-/// own.
+/// The API. It answers unknown paths itself, so a router that is merged into it must not have a fallback of
+/// its own.
 pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
     let guard = from_fn_with_state(Arc::clone(&manage), require_admin_key::<P>);
     let guarded = guarded_routes().split_for_parts().0.route_layer(guard);

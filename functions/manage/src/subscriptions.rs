@@ -20,7 +20,8 @@ use crate::paging::{Page, PageQuery, cursor};
 ///
 /// In the order of their names without regard to case. Secrets are masked.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions",
-    params(TopicPath, PageQuery), responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
+    params(TopicPath, PageQuery),
+    responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_subscriptions<P: Ports>(
     State(manage): Managed<P>,
@@ -45,7 +46,8 @@ pub(crate) async fn list_subscriptions<P: Ports>(
 ///
 /// Secrets are masked; what is shown is accepted when it is put back.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
-    params(SubscriptionPath), responses((status = 200, description = "The subscription", body = SubscriptionSettings,
+    params(SubscriptionPath),
+    responses((status = 200, description = "The subscription", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn get_subscription<P: Ports>(

@@ -15,9 +15,10 @@ use crate::answer::ApiError;
 use crate::manage::Manage;
 
 impl<P: Ports> Manage<P> {
-    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of the subscriptions that
-    /// this write changes or that the user named. It must run before the record is written. Wake removes a note that
-    /// nothing needs. Without its note, a subscription would stay for ever, or be deleted right after it was written.
+    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of the subscriptions
+    /// that this write changes or that the user named. It must run before the record is written. Wake removes
+    /// a note that nothing needs. Without its note, a subscription would stay for ever, or be deleted right
+    /// after it was written.
     pub(crate) async fn note_temporary(
         &self,
         present: Option<&TopicRecord>,

@@ -1,5 +1,5 @@
-//! Test events: one real attempt at a subscription's endpoint, and its result as the answer. Nothing is queued,
-//! retried or dead-lettered.
+//! Test events: one real attempt at a subscription's endpoint, and its result as the answer. Nothing is
+//! queued, retried or dead-lettered.
 
 mod secrets;
 
@@ -38,7 +38,8 @@ const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate 
 /// subscription receives, or an array of one; without it a sample of the type `dev.posthaste.test` is sent. The endpoint has the
 /// subscription's timeout, at most 20 seconds. Nothing is tried again or dead-lettered.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/test", tag = "subscriptions",
-    params(SubscriptionPath), request_body(content = Option<serde_json::Value>, content_type = "application/json"),
+    params(SubscriptionPath),
+    request_body(content = Option<serde_json::Value>, content_type = "application/json"),
     responses((status = 200, description = "The attempt, whether it succeeded or not", body = TestAttempt),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn test_event<P: Ports>(

@@ -23,8 +23,8 @@ pub(crate) enum Place {
     Empty,
     /// The topic is being deleted. A record that is written now would be deleted with it.
     Leaving,
-    /// The topic. Secrets and subscriptions that have expired are left out: they are never shown, and the next
-    /// write drops them.
+    /// The topic. Secrets and subscriptions that have expired are left out: they are never shown, and the
+    /// next write drops them.
     Topic(Box<TopicRecord>, ETag),
 }
 
@@ -51,8 +51,8 @@ impl<P: Ports> Manage<P> {
         Ok(self.place(&key, object)?.topic().map(|(record, _)| record))
     }
 
-    /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers the name as it
-    /// is stored, and the result of `edit`.
+    /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers the name as
+    /// it is stored, and the result of `edit`.
     pub(crate) async fn change_subscription<T>(
         &self,
         path: &SubscriptionPath,
@@ -117,8 +117,8 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Deletes a topic if `check` accepts its record, and answers the record. `check` runs again if another
-    /// writer was faster. `None` if the record was damaged: it is deleted too, so that the topic can be written
-    /// again.
+    /// writer was faster. `None` if the record was damaged: it is deleted too, so that the topic can be
+    /// written again.
     pub(crate) async fn delete(
         &self,
         topic: &TopicName,
@@ -165,8 +165,8 @@ impl<P: Ports> Manage<P> {
         CreationId::new(bytes)
     }
 
-    /// The place of a topic with this object. A broken record is a failure of the program: it does not mean that
-    /// the topic does not exist.
+    /// The place of a topic with this object. A broken record is a failure of the program: it does not mean
+    /// that the topic does not exist.
     pub(crate) fn place(&self, key: &str, object: Option<Object>) -> Result<Place, Problem> {
         let Some(Object { bytes, etag }) = object else { return Ok(Place::Empty) };
         let record = TopicRecord::parse(&bytes).map_err(|error| broken(key, &error))?;

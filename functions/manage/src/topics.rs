@@ -119,8 +119,8 @@ impl<P: Ports> Manage<P> {
         TopicSettings { endpoint, ..record.settings.shown(&record.name, self.clock.now()) }
     }
 
-    /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be read is logged and
-    /// left out, because it must not hide the others.
+    /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be read is
+    /// logged and left out, because it must not hide the others.
     async fn summary(&self, key: &str) -> Result<Option<TopicSummary>, ApiError> {
         let object = listed(self.state.get(key).await)?;
         let found = self.place(key, object).ok().and_then(Place::topic);

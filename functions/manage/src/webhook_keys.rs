@@ -1,5 +1,5 @@
-//! The public keys of a subscription's `v1a` signatures. Receivers fetch them without a key. So each request reads
-//! one object for one subscription, and the answer does not tell what exists.
+//! The public keys of a subscription's `v1a` signatures. Receivers fetch them without a key. So each request
+//! reads one object for one subscription, and the answer does not tell what exists.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -17,8 +17,9 @@ use crate::extract::Query;
 use crate::manage::Managed;
 
 /// Time for which a receiver may keep the answer. A new key signs beside the old one for the overlap of its
-/// rotation, a day by default, so a set of this age still verifies. With an overlap of zero, and before a first
-/// key, it does not: then receivers refuse deliveries for this time. It is short, because a refusal may be final.
+/// rotation, a day by default, so a set of this age still verifies. With an overlap of zero, and before a
+/// first key, it does not: then receivers refuse deliveries for this time. It is short, because a refusal may
+/// be final.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=60, must-revalidate");
 
 /// `content-type` of a JSON Web Key Set (RFC 7517 §8.5.2).
@@ -44,7 +45,8 @@ pub(crate) struct KeysQuery {
 #[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()),
     params(KeysQuery),
     responses(
-        (status = 200, description = "The keys", body = WebhookKeys, content_type = "application/jwk-set+json"),
+        (status = 200, description = "The keys", body = WebhookKeys,
+            content_type = "application/jwk-set+json"),
         BadRequests, Unavailable))]
 pub(crate) async fn webhook_keys<P: Ports>(
     State(manage): Managed<P>,

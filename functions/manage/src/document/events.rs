@@ -1,4 +1,5 @@
-//! The events that producers publish, as the document describes them. Publish itself reads them member by member.
+//! The events that producers publish, as the document describes them. Publish itself reads them member by
+//! member.
 
 use std::collections::BTreeMap;
 

@@ -11,8 +11,8 @@ type Responses = BTreeMap<String, RefOr<Response>>;
 /// A header that tells producers of back pressure, and its description.
 const PRESSURE: (&str, &str) = (
     "Posthaste-Pressure",
-    "Only under back pressure: the level, the resource behind it and the seconds that acknowledgements wait or \
-     that a refusal asks to wait, such as `medium; resource=submission-queue; delay=15`",
+    "Only under back pressure: the level, the resource behind it and the seconds that acknowledgements \
+     wait or that a refusal asks to wait, such as `medium; resource=submission-queue; delay=15`",
 );
 /// The header that tells when to try again, and its description.
 const RETRY_AFTER: (&str, &str) = ("Retry-After", "Seconds until it is worth another try");
@@ -91,18 +91,19 @@ problems! {
     Crowded: 503 "Too many requests are being answered; try again after `Retry-After`";
     /// Problems of the publish route, without the headers that [`Publish`] adds.
     PublishProblems:
-        400 "An event is not as its schema says, and its index and member are named; or `Posthaste-Hops` says \
-            that the events went round a loop (`loop-detected`). Nothing was accepted",
+        400 "An event is not as its schema says, and its index and member are named; or `Posthaste-Hops` \
+            says that the events went round a loop (`loop-detected`). Nothing was accepted",
         401 "The publish key is missing or wrong",
         404 "There is no such topic",
-        409 "A request with the same `Idempotency-Key` is still being published; ask again after `Retry-After`",
+        409 "A request with the same `Idempotency-Key` is still being published; ask again after \
+            `Retry-After`",
         413 "The request, or an event in it, is larger than 1,000,000 bytes",
         414 "`posthaste serve`: the path and query have more than 2,048 bytes",
         415 "The topic does not take this content type",
         422 "The `Idempotency-Key` came with another request before",
         429 "Back pressure advises to wait for `Retry-After`",
-        503 "Back pressure refuses, too many requests are being answered, or a store does not answer; try again \
-            after `Retry-After`",
+        503 "Back pressure refuses, too many requests are being answered, or a store does not answer; try \
+            again after `Retry-After`",
         507 "No room is left on the device";
 }
 

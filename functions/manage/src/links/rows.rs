@@ -19,8 +19,8 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// The owner of some held objects according to its topic's record, or in the state `otherwise` if the record
-    /// does not have it.
+    /// The owner of some held objects according to its topic's record, or in the state `otherwise` if the
+    /// record does not have it.
     pub(super) fn of(
         record: Option<&TopicRecord>,
         otherwise: LinkState,
@@ -44,8 +44,8 @@ impl Owner {
         }
     }
 
-    /// Whether the held events need a row of their own. Events that are held because a link fails are shown with that
-    /// link, and a subscription that fails has a row already.
+    /// Whether the held events need a row of their own. Events that are held because a link fails are shown
+    /// with that link, and a subscription that fails has a row already.
     fn has_own_row(&self, known: &BTreeSet<String>) -> bool {
         let Some(link) = &self.link else { return self.objects > 0 };
         let (link, topic, name) = (link.clone(), self.topic.clone(), self.name.clone());

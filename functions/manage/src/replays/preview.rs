@@ -12,7 +12,8 @@ use posthaste_services::replay::{LetterObject, letter_objects};
 use crate::answer::ApiError;
 use crate::manage::Manage;
 
-/// Longest time for counting. A read that begins just before its end still ends before the request's time limit.
+/// Longest time for counting. A read that begins just before its end still ends before the request's time
+/// limit.
 const COUNTING_TIME: Duration = Duration::from_secs(8);
 
 /// Most objects that are counted, so that counting ends even if the clock stands still.

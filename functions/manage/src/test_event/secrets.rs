@@ -1,5 +1,5 @@
-//! Secrets in the answer of an endpoint. An endpoint may echo its request, so the answer is shown with masks in place
-//! of the secrets. A secret that the endpoint transformed (hashed, compressed) is not recognised.
+//! Secrets in the answer of an endpoint. An endpoint may echo its request, so the answer is shown with masks
+//! in place of the secrets. A secret that the endpoint transformed (hashed, compressed) is not recognised.
 
 use axum::http::HeaderMap;
 use posthaste_core::api::{MASKED, SubscriptionSettings};
