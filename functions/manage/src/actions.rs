@@ -14,7 +14,6 @@ use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use serde::Deserialize;
-use utoipa::ToSchema;
 
 use crate::answer::{Answer, JsonResponse};
 use crate::conditions::{Conditions, subscription_etag};
@@ -27,41 +26,13 @@ use crate::manage::{Manage, Managed};
 const WHAT_NOW: &str = "what is held or parked for it begins to go out within a minute, the oldest first and \
     little by little at first; retries that are already in the queue go out within 15 minutes";
 
-/// What can be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ActionName {
-    /// Ask the endpoint again whether it wants events.
-    Validate,
-    /// Let events wait.
-    Pause,
-    /// Deliver again after a pause.
-    Resume,
-    /// Deliver again after it was disabled, or after its endpoint did not consent.
-    Enable,
-    /// Let new events pass by, and give up those that wait.
-    Disable,
-}
-
 /// The last part of an action's path.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ActionPath {
     /// What to do.
     #[param(inline)]
-    action: ActionName,
-}
-
-impl From<ActionName> for Action {
-    fn from(name: ActionName) -> Self {
-        match name {
-            ActionName::Validate => Self::Validate,
-            ActionName::Pause => Self::Pause,
-            ActionName::Resume => Self::Resume,
-            ActionName::Enable => Self::Enable,
-            ActionName::Disable => Self::Disable,
-        }
-    }
+    action: Action,
 }
 
 /// Validate, pause, resume, enable or disable a subscription
@@ -81,20 +52,19 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     Path(path): Path<SubscriptionPath>,
 ) -> Answer<SubscriptionSettings> {
     let (editor, until) = (manage.editor(), manage.work_ends());
-    let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
-        editor.act(action.into(), name, settings)
-    };
+    let act =
+        |name: &SubscriptionName, settings: &mut SubscriptionSettings| editor.act(action, name, settings);
     let (record, name, handshake) = manage.change_subscription(&path, &Conditions::default(), act).await?;
     let log_name = format!("{action:?}").to_lowercase();
     tracing::info!(topic = %record.name, subscription = %name, action = log_name, "subscription acted on");
     match action {
         // The operator wants deliveries now: a hold would delay them.
-        ActionName::Resume | ActionName::Enable => {
+        Action::Resume | Action::Enable => {
             let health = HealthChanges::forced(&record, [&name]).unwrap_or_default();
             manage.apply_after_write(&record.name, &health, until).await;
         }
-        ActionName::Disable => manage.announce_disabled(&record, &name).await,
-        ActionName::Validate | ActionName::Pause => {}
+        Action::Disable => manage.announce_disabled(&record, &name).await,
+        Action::Validate | Action::Pause | Action::Force => {}
     }
     let record = manage.shake_hands(record, handshake.into_iter().collect(), until).await?;
     let settings = record.settings.subscriptions.get(&name).ok_or_else(|| path.unknown())?;

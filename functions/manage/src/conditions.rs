@@ -3,14 +3,13 @@
 //! A version is a digest of the stored settings, not the store's own version of the object: a subscription is
 //! a part of its topic's object, and must not seem changed when another part changes.
 
-use std::fmt::Write;
-
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::model::hex;
 use posthaste_core::stored::TopicRecord;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -33,12 +32,7 @@ pub(crate) fn subscription_etag(record: &TopicRecord, settings: &SubscriptionSet
 fn etag(stored: &impl Serialize) -> String {
     // A record is plain data with text keys: serialising it cannot fail.
     let digest = Sha256::digest(serde_json::to_vec(stored).unwrap_or_default());
-    let mut text = String::from("\"");
-    for byte in &digest[..VERSION_BYTES] {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text + "\""
+    format!("\"{}\"", hex::text(&digest[..VERSION_BYTES]))
 }
 
 /// The conditions of a write.

@@ -4,7 +4,7 @@
 mod address;
 pub mod delivery;
 mod endpoint;
-pub(crate) mod hex;
+pub mod hex;
 mod hops;
 mod identity;
 pub mod idle;

@@ -3,6 +3,9 @@
 //! A subscription whose endpoint is asked is sent events only with a consent to the URL it has now, and by
 //! the way it is asked now. So a consent is kept with both, and whatever makes it active looks at that.
 
+use serde::Deserialize;
+use utoipa::ToSchema;
+
 use super::answer::{AllowedRate, Answer};
 use crate::api::{
     ConsentView, EndpointSettings, HandshakeView, IsoTimestamp, SecretText, StatusState, StatusView,
@@ -23,8 +26,10 @@ pub struct Begin<'a> {
     pub code: &'a SecretText,
 }
 
-/// An operator's action on a subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An operator's action on a subscription, as the API's paths name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(description = "What can be done.")]
 pub enum Action {
     /// Ask the endpoint again.
     Validate,
@@ -36,7 +41,8 @@ pub enum Action {
     Enable,
     /// Let events pass by.
     Disable,
-    /// Ask its endpoint now, whatever is known of it.
+    /// Ask its endpoint now, whatever is known of it. The API has a route of its own for it.
+    #[serde(skip)]
     Force,
 }
 
