@@ -15,13 +15,15 @@ const OPENING: &str = "\
 This page is made by a test from `infra/settings/src/table.rs` and `template.yaml`. Change these, then run
 `POSTHASTE_RENEW=1 cargo test -p posthaste-settings`.
 
-An option wins over its variable. A variable that is empty counts as not set. What a topic or subscription may say is
+An option wins over its variable. A variable that is empty counts as not set. What a topic or \
+subscription may say is
 not listed here: the HTTP API describes it at `/openapi.json`. Keys of back pressure have
 [a page of their own](pressure-settings.md).
 
 ## `posthaste serve`
 
-Every command also takes `--data-dir` (`POSTHASTE_DATA_DIR`, default `./posthaste-data`): the folder that holds
+Every command also takes `--data-dir` (`POSTHASTE_DATA_DIR`, default `./posthaste-data`): the \
+folder that holds
 everything. It is for its owner alone (folders 0700, files 0600, under any umask). What was open to others is
 narrowed at the start; where modes cannot be changed, the log says so. One process at a time can use it.
 
@@ -30,7 +32,8 @@ narrowed at the start; where modes cannot be changed, the log says so. One proce
 const ON_AWS: &str = "\
 ## On AWS: read by the functions
 
-`sam deploy --parameter-overrides NAME=VALUE` sets a parameter of `template.yaml`; later deployments keep it. The
+`sam deploy --parameter-overrides NAME=VALUE` sets a parameter of `template.yaml`; later \
+deployments keep it. The
 template gives each function the variables that it reads.
 
 ";
