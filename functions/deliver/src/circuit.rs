@@ -2,8 +2,8 @@
 //! notes what its outcome says about its link and its subscription. The rules are in
 //! `posthaste_core::circuit`, and all workers share one `LinkHealth`. The counts of one worker are here.
 //!
-//! It is asked when a request is prepared and again right before the request is sent: a link may have failed
-//! while the request waited for it.
+//! The breaker is asked when a request is prepared and again right before the request is sent: a link may
+//! have failed while the request waited for it.
 
 pub(crate) mod counts;
 mod pauses;

@@ -1,9 +1,8 @@
 //! Late answers: a request that timed out goes on in the background for a while. If its endpoint succeeds
 //! after all, that is noted under each event's key. A later attempt that finds the note is not made.
 //!
-//! This is best effort: settling does not wait for it, and it undoes nothing that was settled. Without a
-//! listener ([`Deliver::hear_late_answers`](crate::Deliver::hear_late_answers)) a request ends with its
-//! timeout.
+//! Best effort: settling does not wait for it, and it undoes nothing that was settled. Without a listener
+//! ([`Deliver::hear_late_answers`](crate::Deliver::hear_late_answers)) a request ends with its timeout.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -42,7 +42,7 @@ pub struct MonitorPorts<P: Ports, R, D> {
 /// Settings of the function.
 #[derive(Debug, Clone, Default)]
 pub struct MonitorSettings {
-    /// When producers are slowed and refused.
+    /// The bounds at which producers are slowed and refused.
     pub pressure: PressureSettings,
     /// The topic that gets a notice of every change. Without one there are no notices.
     pub notices_topic: Option<TopicName>,

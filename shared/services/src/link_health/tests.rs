@@ -178,7 +178,7 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
             let winners: Vec<_> =
                 (0..count).filter(|index| claimed[*index].as_ref().unwrap().is_some()).collect();
             assert_eq!(winners.len(), 1, "{count} workers");
-            // Everybody reports a failed probe, also those who have none; only the winner's counts.
+            // Every worker reports a failed probe, also those that have none; only the winner's counts.
             let failed =
                 names.iter().map(|name| vec![(link(), probe_failed(name)), (own(0), probe_failed(name))]);
             let failed: Vec<_> = failed.collect();

@@ -1,4 +1,4 @@
-//! The state's object: who writes it, and what comes of failures.
+//! The state's object: its writers, and failures to read or write it.
 
 use super::*;
 
