@@ -1,8 +1,8 @@
-//! What users write and read: topics and subscriptions as JSON and YAML, with Event Grid's names where it has
-//! one.
+//! The objects that users write and read: topics and subscriptions as JSON and YAML, with Event Grid's names
+//! where it has one.
 //!
-//! The same object is accepted by the API and by `apply -f`, and shown back with its secrets masked. It is
-//! turned into the domain's [`crate::model::Topic`] once, by [`compile`]; nothing else looks at it.
+//! The API and `apply -f` accept the same object, and show it back with its secrets masked. [`compile`] turns
+//! it once into the domain's [`crate::model::Topic`]; nothing else looks at it.
 
 mod compile;
 mod delivery_headers;

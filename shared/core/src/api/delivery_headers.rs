@@ -36,8 +36,8 @@ impl DeliveryHeaderSettings {
         Self { value: masked.or_else(|| self.value.clone()), ..self.clone() }
     }
 
-    /// The header to store: a masked secret stands for the one of the same name that is there. One that has nothing
-    /// to stand for is left masked, and compiling names it. What was a secret can only be kept as one.
+    /// The header to store: a masked secret stands for the one of the same name that is there. One without
+    /// such a secret stays masked, and compiling names it. A secret can only be kept as a secret.
     pub fn resolved(&self, present: &[Self]) -> Self {
         let is_masked = self.is_secret && self.value.as_ref().is_some_and(SecretText::is_masked);
         let same = |one: &&Self| one.is_secret && one.name.eq_ignore_ascii_case(&self.name);

@@ -1,4 +1,4 @@
-//! What operators see of links and subscriptions that are not well, or whose events are held, and what force did.
+//! Views of links and subscriptions that are not well, or whose events are held, and of the effect of force.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -146,7 +146,7 @@ impl LinkView {
         }
     }
 
-    /// A subscription whose events are held on account of its own state, not of how its endpoint is.
+    /// A subscription whose events are held because of its own state, not because of its endpoint.
     pub fn held(
         topic: &TopicName,
         name: &SubscriptionName,

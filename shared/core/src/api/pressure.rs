@@ -1,4 +1,5 @@
-//! The state of back pressure as it is shown: what the monitor saw last, and what producers really get because of it.
+//! The state of back pressure as it is shown: what the monitor saw last, and what producers get because of
+//! it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -108,7 +109,7 @@ pub struct PressureResource {
 }
 
 impl PressureView {
-    /// A state as producers get it at this time; without one, nothing is known yet and nothing is under pressure.
+    /// A state as producers get it at this time. Without one, nothing is known and nothing is under pressure.
     pub fn new(state: Option<&PressureState>, now: Timestamp) -> Self {
         let Some(state) = state else { return Self::unknown(PressureFreshness::Missing) };
         let freshness = PressureFreshness::of(state, now);
@@ -126,12 +127,12 @@ impl PressureView {
         shown.waiting(state, now)
     }
 
-    /// What is shown where the state's object cannot be understood.
+    /// The view where the state's object cannot be understood.
     pub fn unreadable() -> Self {
         Self::unknown(PressureFreshness::Unreadable)
     }
 
-    /// Nothing is known, so nobody is slowed.
+    /// The view while nothing is known, so that no producer is slowed.
     fn unknown(freshness: PressureFreshness) -> Self {
         Self {
             level: Level::Normal,
@@ -147,7 +148,7 @@ impl PressureView {
         }
     }
 
-    /// The same with what each tier of producers gets to hear, by the decision that publish asks.
+    /// The view with the answer that each tier of producers gets, by the decision that publish asks for.
     fn waiting(self, state: &PressureState, now: Timestamp) -> Self {
         let mut shown = self;
         for tier in Tier::ALL {
@@ -182,7 +183,8 @@ impl PressureFreshness {
 }
 
 impl PressureResource {
-    /// A resource as it was read. What it does to producers is left out as far as the state is not taken at its word.
+    /// A resource as it was read. Its effects on producers are left out where the state is stale or
+    /// forgotten.
     fn new(state: &ResourceState, freshness: PressureFreshness) -> Self {
         let (is_current, is_forgotten) =
             (freshness == PressureFreshness::Current, freshness == PressureFreshness::Forgotten);

@@ -1,5 +1,5 @@
-//! Errors of the HTTP API as clients see them: RFC 9457 problem details. Both `publish` and `manage` answer with
-//! these. What went wrong inside is logged where it is handled; it never stands here.
+//! Errors of the HTTP API as clients see them: RFC 9457 problem details. Both `publish` and `manage` answer
+//! with these. Inner faults are logged where they are handled; they never stand here.
 //! <https://www.rfc-editor.org/rfc/rfc9457>
 
 use std::borrow::Cow;
@@ -16,8 +16,8 @@ use crate::pressure::{Level, Resource};
 /// The media type of a problem.
 pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 
-/// What kind of problem it is. Each kind has one type URI, one title and one usual status; kinds that say no more
-/// than their status have the type `about:blank`, as the RFC asks.
+/// A kind of problem. Each kind has one type URI, one title and one usual status. Kinds that say no more than
+/// their status have the type `about:blank`, as the RFC asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
     /// An event of a publish request is not as its schema says (400).
@@ -147,19 +147,20 @@ impl ProblemKind {
 /// One problem, ready to be answered. Made with [`Problem::new`] and the methods that add to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind it is.
+    /// The kind of problem.
     pub kind: ProblemKind,
     /// The status of the answer.
     pub status: StatusCode,
-    /// What went wrong this time, for a person.
+    /// The fault this time, for a person.
     pub detail: Option<String>,
     /// The member at fault, such as `subscriptions.billing.endpoint.url`.
     pub member: Option<Box<str>>,
-    /// Which event of the request is at fault, from 0.
+    /// The place of the event at fault in its request, from 0.
     pub index: Option<usize>,
     /// The resource on whose account nothing is taken, and its level.
     pub pressing: Option<(Resource, Level)>,
-    /// When it is worth trying again; written as whole seconds, rounded up, into `Retry-After`.
+    /// The time after which it is worth trying again; written as whole seconds, rounded up, into
+    /// `Retry-After`.
     pub retry_after: Option<Duration>,
     /// The methods the path takes, for `Allow`.
     pub allow: Option<HeaderValue>,
@@ -214,7 +215,7 @@ impl Problem {
         }
     }
 
-    /// Says what went wrong this time. Never a secret, never the text of an inner error that names our insides.
+    /// Says what went wrong this time: never a secret, never the text of an inner error.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-/// What stands in the place of a secret that is shown. Written back, it means "the one you have".
+/// The mask that is shown instead of a secret. Written back, it means "the one you have".
 pub const MASKED: &str = "(masked)";
 
-/// How a mask begins that says which of several secrets it stands for.
+/// The beginning of a mask that names one of several secrets.
 const MASK_START: &str = "(masked:";
 
-/// What is hashed before the secret, so that the digest is of no use elsewhere.
+/// The text that is hashed before the secret, so that the digest is of no use elsewhere.
 const MASK_DOMAIN: &[u8] = b"posthaste mask\0";
 
 /// A secret's text, or a mask. `Debug` is redacted; `Serialize` is not, because the record in the state bucket
@@ -28,18 +28,19 @@ impl SecretText {
         Self(text.into())
     }
 
-    /// The text itself. Whoever calls this answers for where it goes.
+    /// The text itself. The caller answers for where it goes.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What may be shown.
+    /// The mask of a secret.
     pub fn masked(&self) -> Self {
         Self(MASKED.to_owned())
     }
 
-    /// What may be shown of one of several: it says which one it stands for, by the first four bytes of a digest. They
-    /// are enough to tell a few secrets apart; one has 24 random bytes at least, so they do not help to guess it.
+    /// The mask of one of several secrets. It names the secret by the first four bytes of a digest. They are
+    /// enough to tell a few secrets apart. A secret has at least 24 random bytes, so they do not help to
+    /// guess it.
     pub fn masked_as_one_of_several(&self) -> Self {
         let digest = Sha256::new().chain_update(MASK_DOMAIN).chain_update(&self.0).finalize();
         let shown = u32::from_be_bytes(std::array::from_fn(|at| digest[at]));

@@ -1,5 +1,5 @@
-//! The objects users write. Unknown members are refused by name. Every member that is left out has the default
-//! that its documentation gives.
+//! The objects that users write. Unknown members are refused by name. A member that is left out has the
+//! default that its documentation gives.
 
 mod filter;
 

@@ -1,5 +1,5 @@
-//! The publish keys of a topic as they are named, shown and stored: two that every topic has, and up to two more for
-//! each of the other tiers. What a key opens is decided in [`crate::model::topic`].
+//! The publish keys of a topic as they are named, shown and stored: two that every topic has, and up to two
+//! more for each of the other tiers. [`crate::model::topic`] decides what a key opens.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ impl KeyName {
     pub const ALL: [Self; 6] =
         [Self::Key1, Self::Key2, Self::InternalKey1, Self::InternalKey2, Self::BulkKey1, Self::BulkKey2];
 
-    /// Its name as paths and command lines write it.
+    /// The name as paths and command lines write it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Key1 => "key1",

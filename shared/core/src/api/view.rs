@@ -1,5 +1,5 @@
-//! What users are shown: settings with their secrets masked, and the answers that are no settings. What is shown of
-//! a topic or subscription is accepted when it is written back.
+//! The answers to users: settings with their secrets masked, and answers that are no settings. A topic or
+//! subscription as shown is accepted when it is written back.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use super::{
 use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
 impl SubscriptionSettings {
-    /// The subscription as it may be shown: with its name, its status as it reads now, and every secret masked.
+    /// The subscription as it may be shown: with its name, its present status, and every secret masked.
     pub fn shown(&self, name: &SubscriptionName, now: Timestamp) -> Self {
         Self {
             name: Some(name.clone()),
@@ -24,7 +24,7 @@ impl SubscriptionSettings {
 }
 
 impl StatusView {
-    /// The status as it reads now, without the code of a handshake.
+    /// The present status, without the code of a handshake.
     fn shown(&self, now: Timestamp) -> Self {
         let status = self.at(now);
         let handshake = status.handshake.map(|handshake| HandshakeView { code: None, ..handshake });

@@ -79,7 +79,8 @@ fn the_event_s_own_members_are_keys() {
         check(Schema::CloudEvents, &cloud, key, value);
     }
     let json = r#"{"id":"i","topic":"/Topics/x","subject":"s","eventType":"T",
-                   "eventTime":"2026-11-21T10:00:00Z","dataVersion":"2.0","metadataVersion":"1","data":{"a":{"B":"c"}}}"#;
+                   "eventTime":"2026-11-21T10:00:00Z","dataVersion":"2.0","metadataVersion":"1",
+                   "data":{"a":{"B":"c"}}}"#;
     let grid = Event::parse(Schema::EventGrid, Bytes::from(json)).unwrap();
     for (key, value) in [
         ("ID", "i"),

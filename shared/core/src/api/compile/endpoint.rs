@@ -123,8 +123,9 @@ mod tests {
         };
         let same = "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left \
             alone with it";
-        let elsewhere = "endpoint.fallbackUrl: is on another host than endpoint.url, and that one has not consented; \
-            only another port of the same host can be used where endpoint.validation is not none";
+        let elsewhere = "endpoint.fallbackUrl: is on another host than endpoint.url, \
+            and that one has not consented; only another port of the same host can be used \
+            where endpoint.validation is not none";
         check("none", None, Ok(None));
         check("none", Some("https://a.example/standby"), Err(same));
         check("none", Some("https://A.example:443"), Err(same));

@@ -99,7 +99,8 @@ mod tests {
             "data": {
                 "link": "https://a.example:443", "scope": "link", "state": "retry",
                 "since": "2023-11-14T22:13:20.000Z", "failingSince": "2023-11-14T22:13:20.000Z",
-                "failures": 13, "lastOutcome": "Busy", "lastHttpStatusCode": 503, "nextProbe": "2023-11-14T22:23:20.000Z",
+                "failures": 13, "lastOutcome": "Busy", "lastHttpStatusCode": 503,
+                "nextProbe": "2023-11-14T22:23:20.000Z",
             },
         });
         assert_eq!(told("https://a.example:443", &condition(), StateChange::Down), expected);
