@@ -4,8 +4,8 @@ use std::iter::Sum;
 
 /// Something that is kept only because it is likely to be wanted again.
 ///
-/// Both calls return soon and wait for nothing. Whatever is forgotten is got anew when it is asked for; what
-/// could not be, or what somebody is using at the moment, is kept.
+/// Both calls return soon and wait for nothing. An entry that is dropped is made again when it is needed. An
+/// entry that cannot be made again, or is in use at the moment, is kept.
 pub trait Evict: Send + Sync {
     /// Gives memory back.
     fn trim(&self) -> Evicted;

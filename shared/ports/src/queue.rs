@@ -133,9 +133,9 @@ pub trait QueueReceiver: Send + Sync {
         request: ReceiveRequest,
     ) -> impl Future<Output = Result<Vec<ReceivedMessage>, PortError>> + Send;
 
-    /// The message is done with: it is not received again, unless the process dies before the queue has noted
-    /// it. On AWS this is left to the event source mapping, which deletes what the invocation does not report
-    /// as failed. A stale receipt is no error: somebody else has the message now.
+    /// Settles the message: it is not received again, unless the process dies before the queue has noted it.
+    /// On AWS this is left to the event source mapping, which deletes what the invocation does not report as
+    /// failed. A stale receipt is no error: another receiver has the message now.
     fn acknowledge(&self, receipt: &Receipt) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// Puts `successors` in the place of a message: they are durable before it is deleted. Embedded this is

@@ -13,7 +13,7 @@ use posthaste_ports::Clock;
 
 /// A clock that stands still until it is moved. Clones share it.
 ///
-/// Who sleeps is woken by [`advance`](Self::advance) in order of due time (those due at once: in the order in
+/// Sleepers are woken by [`advance`](Self::advance) in order of due time (those due at once: in the order in
 /// which they fell asleep). A simulation runs its tasks until nothing moves, then calls
 /// [`advance_to_next`](Self::advance_to_next).
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct ManualClock {
 #[derive(Debug, Default)]
 struct Shared {
     elapsed: Duration,
-    /// How far the time of day was set back.
+    /// The length by which the time of day was set back.
     behind: Duration,
     sleepers: BTreeMap<SleeperKey, Waker>,
     sleepers_ever: u64,
@@ -46,7 +46,7 @@ impl ManualClock {
         self.lock().behind += length;
     }
 
-    /// Moves the clock on and wakes whoever is due by then.
+    /// Moves the clock on and wakes each sleeper that is due by then.
     pub fn advance(&self, length: Duration) {
         let mut shared = self.lock();
         let target = shared.elapsed.saturating_add(length);
@@ -56,8 +56,8 @@ impl ManualClock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves the clock to `time` and wakes whoever is due by then; does nothing if that is not later than
-    /// now.
+    /// Moves the clock to `time` and wakes each sleeper that is due by then. Does nothing if that is not
+    /// later than now.
     pub fn advance_to(&self, time: Timestamp) {
         let mut shared = self.lock();
         let target = shared.elapsed.max(time.since(self.start) + shared.behind);
@@ -66,7 +66,8 @@ impl ManualClock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// When the earliest sleeper is due, rounded up to what a `Timestamp` can tell; `None` if nobody sleeps.
+    /// The time at which the earliest sleeper is due, rounded up to what a `Timestamp` can tell; `None`
+    /// without sleepers.
     pub fn next_due(&self) -> Option<Timestamp> {
         let shared = self.lock();
         let (due, _) = *shared.sleepers.first_key_value()?.0;
@@ -74,15 +75,15 @@ impl ManualClock {
         Some(self.shown(Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)), shared.behind))
     }
 
-    /// Moves the clock to the earliest sleeper, wakes who is due then, and answers the new time; `None` if
-    /// nobody sleeps.
+    /// Moves the clock to the earliest sleeper, wakes each that is due then, and answers the new time; `None`
+    /// without sleepers.
     pub fn advance_to_next(&self) -> Option<Timestamp> {
         let due = self.next_due()?;
         self.advance_to(due);
         Some(due)
     }
 
-    /// How many are asleep.
+    /// The number of sleepers.
     pub fn sleepers(&self) -> usize {
         self.lock().sleepers.len()
     }

@@ -28,7 +28,7 @@ pub enum Fault {
     HangBefore,
     /// The effect happens, and the call never ends.
     HangAfter,
-    /// Single entries of a `send_batch` fail. Other operations are left alone by this fault.
+    /// Single entries of a `send_batch` fail. This fault does not touch other operations.
     Entries(Vec<EntryFault>),
 }
 

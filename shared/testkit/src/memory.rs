@@ -234,7 +234,7 @@ impl QueueReceiver for MemoryQueue {
     }
 }
 
-/// A clock that shows what it is set to. Nobody sleeps by it. Clones share it.
+/// A clock that shows the time it is set to. No task sleeps by it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct SetClock(Arc<Mutex<Duration>>);
 

@@ -90,7 +90,7 @@ impl Calls {
         self.lock().ended.clone()
     }
 
-    /// All calls; noting begins anew.
+    /// Returns all calls, and starts a new list.
     pub fn take(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().ended)
     }
@@ -297,7 +297,7 @@ impl<P: WebhookClient> WebhookClient for Recorded<P> {
         answer
     }
 
-    /// Not noted: it calls nobody.
+    /// Not noted: it makes no call.
     fn drop_link(&self, link: &Link) {
         self.port.drop_link(link);
     }

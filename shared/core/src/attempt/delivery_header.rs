@@ -8,8 +8,8 @@ use crate::model::{
     DELIVERY_HEADER_NAME_BYTES_MAX, DELIVERY_HEADER_VALUE_BYTES_MAX, JsonPointer, JsonPointerError,
 };
 
-/// How the names of whole families begin: the body's own headers, and those of the contracts that posthaste
-/// keeps. `posthaste-` is kept for what it may have to say one day.
+/// The beginnings of the names of whole families: the body's own headers, and those of the contracts that
+/// posthaste keeps. `posthaste-` is kept for what it may have to say one day.
 const FAMILIES: [&str; 6] = ["content-", "webhook-", "aeg-", "ce-", "proxy-", "posthaste-"];
 
 /// Hop-by-hop headers (RFC 9110 §7.6.1), what steers the exchange itself, and what posthaste sets: who sends

@@ -1,10 +1,10 @@
 //! The rate limit of an endpoint: requests a minute, over all workers together.
 //!
-//! Time is handed out: a lease is the next stretch of it that nobody has taken, as long as its requests take
-//! at the rate, and each of its requests has its own moment in it. One object per subscription says up to
-//! when time is taken; whoever writes the next value under the condition that it is still the last one has
-//! the lease. So no interleaving of workers gives out a moment twice, and what is not used is lost. A request
-//! may be begun up to a lease's length after its moment, which is all by which the rate can be exceeded.
+//! A worker takes a lease: the next stretch of time that is free, as long as the lease's requests take at the
+//! rate. Each of the requests has its own moment in it. One object per subscription says up to when time is
+//! taken. The worker that writes the next value, on the condition that the last one still stands, has the
+//! lease. So no interleaving of workers gives out a moment twice, and unused moments are lost. A request may
+//! be begun up to a lease's length after its moment; the rate can be exceeded by no more than that.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -27,10 +27,10 @@ const LEASE_AHEAD_MS: u64 = 1000;
 /// wrong.
 const TAKEN_AHEAD_MAX: Duration = Duration::from_secs(65);
 
-/// How long the line of those that found nothing may get. Whoever comes then stands at its beginning again:
-/// so a backlog comes back a few times a day, spread over the line and out of the object store, and what has
-/// become of those in the line (they may have expired, or been delivered by another worker) holds nobody back
-/// for longer.
+/// The longest line of requests that found nothing. The next one then starts a line from its beginning. So a
+/// backlog comes back a few times a day, spread over the line and out of the object store. Requests in the
+/// line that have gone since (they may have expired, or been delivered by another worker) delay others no
+/// longer than that.
 const LINE_MAX: Duration = Duration::from_hours(2);
 
 /// The time after which a line is empty if no worker took anything: parked requests come back to the minute.

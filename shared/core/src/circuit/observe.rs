@@ -1,7 +1,7 @@
 //! A target's condition after an observation: the table of [`super`].
 //!
-//! An observation may come late, twice, or after another worker's: whatever is read, it is applied to what
-//! stands there by then. One that no longer fits changes nothing.
+//! An observation may come late, twice, or after another worker's. It is applied to the condition that stands
+//! by then, and changes nothing if it no longer fits.
 
 use crate::circuit::{Condition, Failure, HealthSettings, Phase};
 use crate::model::Timestamp;

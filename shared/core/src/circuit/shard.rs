@@ -15,11 +15,11 @@ use crate::model::{Link, PAUSE_MAX, Timestamp};
 /// The number of parts. A link is in the same part as its subscriptions, so that one write changes both.
 pub const LINK_SHARDS: usize = 16;
 
-/// Most targets of one part. What comes beyond is treated as if it were well.
+/// Most targets of one part. Any beyond are treated as if they were well.
 pub const TARGETS_PER_SHARD_MAX: usize = 2000;
 
-/// How far two workers' clocks may be apart. A time that lies further ahead than this and the longest hold
-/// was written by a clock that was wrong, or was set back since.
+/// The most by which two workers' clocks may differ. A time further ahead than this and the longest hold was
+/// written by a clock that was wrong, or was set back since.
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
 
 /// The targets of one part that are not well.
@@ -78,8 +78,8 @@ impl Shard {
         self.put(key, after, now, settings)
     }
 
-    /// Takes the lease of a probe of a target and its link, as far as they are to be asked; whether it was to
-    /// be had.
+    /// Takes the lease of a probe of a target and its link, as far as they are due. Answers which of them the
+    /// probe asks; `None` if there is no probe to make.
     pub fn claim(
         &mut self,
         target: &Target,
@@ -134,8 +134,8 @@ impl Shard {
     }
 }
 
-/// Whether a condition's times cannot be: it is treated as if there were none, so that it holds nobody for as
-/// long as a clock jumped.
+/// Whether a condition's times are impossible. Such a condition is ignored, so that it holds no delivery for
+/// as long as a clock jumped.
 fn is_of_a_wrong_clock(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> bool {
     let hold_max = match condition.phase {
         Phase::Glitch => settings.glitch_hold.max(PAUSE_MAX),

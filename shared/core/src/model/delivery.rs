@@ -99,8 +99,8 @@ pub struct DeadLetter {
     pub reason: DeadLetterReason,
     /// The delivery, as it stood after its last attempt.
     pub delivery: Delivery,
-    /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does. Where
-    /// only the notices are missing, the same of those.
+    /// The trouble with the dead-letter bucket; `None` until it first refuses the dead letter. If only the
+    /// notices are missing, the trouble with those.
     pub storage: Option<StorageTrouble>,
     /// The object that it lies in already, where only the notice about it is missing.
     pub object: Option<String>,
@@ -127,8 +127,8 @@ impl StorageTrouble {
 }
 
 impl DeadLetter {
-    /// How the last attempt ended. Without a finished attempt, an event that expired was held until then, and
-    /// one that a function failed on again and again was cut short each time.
+    /// The outcome of the last attempt. Without a finished attempt, an event that expired was held until
+    /// then, and one that a function failed on again and again was cut short each time.
     pub fn last_outcome(&self) -> Option<OutcomeName> {
         let unfinished = match self.reason {
             DeadLetterReason::TimeToLiveExceeded => Some(OutcomeName::Probation),

@@ -37,7 +37,7 @@ pub const SQS_RETENTION: Duration = Duration::from_hours(14 * 24);
 /// <https://aws.amazon.com/sqs/pricing/>
 pub const SQS_BILLED_CHUNK_BYTES: usize = 65_536;
 
-/// How often a message may be received before it moves to the redrive queue; hand-backs count.
+/// The number of receives after which a message moves to the redrive queue; hand-backs count.
 pub const MAX_RECEIVE_COUNT: u32 = 50;
 
 // --- Addresses ---
@@ -105,10 +105,10 @@ pub const EVENT_DEPTH_MAX: usize = 100;
 /// a hundred times that.
 pub const CUSTOM_EVENTS_PER_REQUEST_MAX: usize = 10_000;
 
-/// Most bytes that what a topic adds to the custom events of one request may take, all of them together. A
-/// mapping may set three kilobytes around an event of two bytes, and each copy of it takes them anew; with
-/// this bound a request is at most five times its largest body, and [`CUSTOM_EVENTS_PER_REQUEST_MAX`] events
-/// have 400 bytes each.
+/// Most bytes that a topic may add to the custom events of one request, all of them together. A mapping may
+/// set three kilobytes around an event of two bytes, and each copy of the event takes them again. With this
+/// bound a request is at most five times its largest body, and [`CUSTOM_EVENTS_PER_REQUEST_MAX`] events have
+/// 400 bytes each.
 pub const CUSTOM_ENVELOPES_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 
 /// Longest source field of an input mapping, in bytes.
@@ -150,7 +150,8 @@ pub const ENTRY_OVERHEAD_BYTES: usize = 160;
 /// and referenced.
 pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
 
-/// How long a referenced payload is kept (longer than any message can live: 14 days of queue retention).
+/// The time for which a referenced payload is kept (longer than any message can live: 14 days of queue
+/// retention).
 pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 
 /// Longest idempotency key, in bytes. The draft leaves it to the server; other APIs take 255.
@@ -168,7 +169,7 @@ pub const RESTORED_EVENT_BYTES_MAX: usize = 3 * EVENT_BYTES_MAX + 6 * 6 * MAPPED
 /// <https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfieldsize>
 pub const BINARY_HEADERS_BYTES_MAX: usize = 8 * 1024;
 
-/// How long a request's idempotency key is remembered after it was published.
+/// The time for which a request's idempotency key is remembered after it was published.
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
 
 /// How long a request keeps its idempotency key to itself while it is published: longer than a function on
@@ -179,8 +180,8 @@ pub const IDEMPOTENCY_CLAIM_LENGTH: Duration = Duration::from_secs(90);
 /// far more than clocks that are kept by NTP are.
 pub const IDEMPOTENCY_CLOCK_SKEW: Duration = Duration::from_mins(5);
 
-/// How long after an idempotency key is over it is deleted. Until then a request that claims it anew finds
-/// it, so that what is deleted is no key that somebody is just claiming.
+/// The time between the end of an idempotency key and its deletion. A request that claims the key in that
+/// time still finds it, so that no key is deleted while a request claims it.
 pub const IDEMPOTENCY_SWEPT_AFTER: Duration = Duration::from_hours(1);
 
 // --- Delivery ---
@@ -248,7 +249,7 @@ pub const LATE_ANSWERS_MAX: usize = 512;
 /// Most of them to one link, so that one endpoint that hangs cannot take all.
 pub const LATE_ANSWERS_PER_LINK_MAX: usize = 64;
 
-/// How long the note is kept that an endpoint answered late: longer than any event lives.
+/// The time for which the note of a late answer is kept: longer than any event lives.
 pub const LATE_NOTE_KEPT: Duration = Duration::from_hours(48);
 
 /// Most events in one batch a subscription may ask for (Event Grid).
@@ -294,7 +295,7 @@ pub const DELIVERY_HEADER_NAME_BYTES_MAX: usize = 128;
 /// Longest JSON pointer into an event, in bytes: as long as Event Grid lets a filter's values be.
 pub const JSON_POINTER_BYTES_MAX: usize = 512;
 
-/// How long the old signing secrets go on signing beside a new one, when the rotation does not say.
+/// The time for which the old signing secrets sign beside a new one, when the rotation does not say.
 pub const ROTATION_OVERLAP_DEFAULT: Duration = Duration::from_hours(24);
 
 /// Longest such time: a secret that is still in use after a week was not rotated.
@@ -345,5 +346,5 @@ pub const REPLAY_KEYS_MAX: usize = 1000;
 /// Most failures that a replay shows; all are counted.
 pub const REPLAY_FAILURES_SHOWN_MAX: usize = 20;
 
-/// How long a replay that ended can be looked at.
+/// The time for which a replay that ended can be looked at.
 pub const REPLAY_KEPT: Duration = Duration::from_hours(30 * 24);

@@ -1,4 +1,4 @@
-//! How a topic of custom events finds Event Grid's members in them: Event Grid's input schema mapping.
+//! Event Grid's input schema mapping: the places of its members in the custom events of a topic.
 //! <https://learn.microsoft.com/azure/event-grid/input-mappings>
 
 use crate::model::limits::{SOURCE_FIELD_BYTES_MAX, SOURCE_FIELD_LEVELS_MAX};

@@ -17,7 +17,7 @@ use crate::model::{Secret, Timestamp, TopicName};
 /// takes.
 const US_FORM: &str = "%m/%d/%Y %I:%M:%S %p";
 
-/// How Python writes it, when it is asked for the text of a `datetime`.
+/// The form that Python writes when a `datetime` is made into text.
 const ISO_FORMS: [&str; 2] = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
 
 /// A token as it was offered. Nothing of it is trusted before [`SasToken::opens`].

@@ -50,7 +50,7 @@ impl Timestamp {
         self.0 / 60_000
     }
 
-    /// How much later this is than `earlier`; zero if it is not later.
+    /// The time from `earlier` to this; zero if it is not later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

@@ -134,8 +134,8 @@ impl Subscription {
         std::iter::once(&self.endpoint).chain(&self.fallback)
     }
 
-    /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline has
-    /// not consented, without anybody having to write that down.
+    /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline
+    /// counts as failed; no write is needed for that.
     pub fn status_at(&self, now: Timestamp) -> Status {
         match (self.status, self.pending_until) {
             (Status::Pending, Some(until)) if until <= now => Status::Failed,

@@ -58,7 +58,7 @@ impl Quota {
         !self.after(released).max.is_nothing() && !released.is_refused
     }
 
-    /// How many objects to read next, at least one, where the last ones had so many messages in all.
+    /// The number of objects to read next, at least one, by the messages in the last ones.
     pub fn objects_to_read(self, objects: usize, messages: usize) -> usize {
         let per_object = messages.div_ceil(objects.max(1)).max(1);
         let most = self.at_once.min(self.max.objects).max(1);

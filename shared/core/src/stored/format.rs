@@ -1,6 +1,6 @@
 //! Reading and writing that all persistent formats share.
 //!
-//! A newer version than ours is told apart from bytes that are not ours at all: the first are left to a newer
+//! Bytes of a newer version and bytes that are not ours at all are two errors: the first are left to a newer
 //! program, the second are put aside or replaced.
 
 use bytes::Bytes;

@@ -175,8 +175,8 @@ impl StatusView {
         Self { state, reason, since: IsoTimestamp(since), consent: None, handshake: None }
     }
 
-    /// The status as it reads at this time: an endpoint that has not consented by its deadline has not
-    /// consented, without anybody having to write that down.
+    /// The status as it reads at this time. An endpoint that has not consented by its deadline counts as
+    /// failed; no write is needed for that.
     pub fn at(&self, now: Timestamp) -> Self {
         let expired =
             self.handshake.as_ref().map(|handshake| handshake.expires_at.0).filter(|until| *until <= now);

@@ -58,7 +58,7 @@ fn each_request_of_a_lease_has_its_own_moment_and_is_lost_a_second_after_it() {
     let first = lease.token(NOW).unwrap();
     assert_eq!(first.from, NOW);
     assert!(first.holds(after(999)) && !first.holds(after(1000)));
-    // The second one is lost when nobody came for it.
+    // The second one is lost because it was not taken in time.
     let third = lease.token(after(1100)).unwrap();
     assert_eq!(third.from, after(200));
     assert!(!third.holds(after(199)));

@@ -75,7 +75,7 @@ proptest! {
                         CircuitDecision::Probe(_) => {
                             let by = format!("{worker}-{step}");
                             prop_assert!(shard.claim(&target, &by, now, &settings).is_some());
-                            // Nobody else gets it.
+                            // No other worker gets it.
                             prop_assert!(shard.claim(&target, "other", now, &settings).is_none());
                             // Not hammered: a hold lies between a failure and the next probe.
                             if let Some(at) = failed_probe_at {

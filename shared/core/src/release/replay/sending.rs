@@ -128,7 +128,7 @@ impl Replay<'_> {
             key,
             expires_at: expires_at(
                 now,
-                // Who asks for a replay wants an attempt: a time of the event's own that is over does not
+                // A replay is meant to make an attempt: a time of the event's own that is over does not
                 // count.
                 replayed.expirytime().filter(|expiry| *expiry > now),
                 self.subscription.retry.time_to_live,

@@ -128,7 +128,7 @@ fn who_is_being_asked_keeps_its_code_until_its_endpoint_is_another() {
     for other in [moved, otherwise] {
         assert_eq!(other.handshake.unwrap().code, Some(SecretText::new("new")));
     }
-    // Its time is over: it is asked anew.
+    // The handshake's time is over: the endpoint is asked again.
     let later = Begin { now: NOW + Duration::from_mins(10), code: &SecretText::new("new") };
     let again = written(Some(&present), &present.endpoint, later);
     assert_eq!(again.handshake.unwrap().code, Some(SecretText::new("new")));
