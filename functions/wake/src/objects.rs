@@ -142,7 +142,8 @@ async fn shorten(store: &impl ObjectStore, key: &str, unsent: &[Bytes], etag: ET
 
 impl ReleaseError {
     /// Tells whether the object will be no better in a minute. The daily scan of the list's start tries it
-    /// again: if the next lists began at it, they would walk for days past everything that was released since.
+    /// again: if the next lists began at it, they would walk for days past everything that was released
+    /// since.
     pub(crate) fn is_lasting(&self) -> bool {
         // A newer program can read a newer object.
         match self {

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_ports::{Bundle, Clock, ErrorKind, ObjectStore};
 use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::endpoint::MemoryEndpoint;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
+use posthaste_testkit::records::{subscription_name, topic_name, topic_record, topic_settings};
 use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy};
+use serde_json::{Value, json};
 
 use crate::ports::WakePorts;
 use crate::run::Run;
@@ -78,10 +80,16 @@ impl Kit {
 
     /// Parks so many deliveries for `orders.billing` in one object, due this long from now.
     pub(crate) fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
-        let names = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
-        let key = layout::parked(self.clock.now() + wait, &names.0, &names.1, id);
+        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        let key = layout::parked(self.clock.now() + wait, &topic, &subscription, id);
         self.store.write(&key, render_parked(&messages(id, deliveries)));
         key
+    }
+
+    /// Writes the topic `orders` with these settings, as if manage had done so now.
+    pub(crate) fn topic(&self, settings: Value) {
+        let record = topic_record(topic_name("orders"), topic_settings(settings), self.clock.now());
+        self.store.write("topics/orders.json", record.render());
     }
 
     /// The messages that an object holds.
@@ -94,4 +102,15 @@ impl Kit {
 /// Messages that cannot be read as deliveries, so that they go as they are.
 pub(crate) fn messages(id: &str, count: usize) -> Vec<Bytes> {
     (0..count).map(|n| Bytes::from(format!(r#""{id}-{n}""#))).collect()
+}
+
+/// An active subscription at `https://a.example/` since the beginning of time, with these settings besides.
+pub(crate) fn subscription(settings: Value) -> Value {
+    let mut subscription = json!({
+        "endpoint": { "url": "https://a.example/" },
+        "status": { "state": "Active", "since": "1970-01-01T00:00:00Z" },
+    });
+    let Value::Object(settings) = settings else { panic!("settings of a subscription: {settings}") };
+    subscription.as_object_mut().unwrap().extend(settings);
+    subscription
 }

@@ -73,3 +73,62 @@ async fn delete_one(
     }
     store.delete(key).await.map(|()| true)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::stored::{IdempotencyRecord, RequestDigest, layout};
+
+    use super::*;
+    use crate::testing::Kit;
+
+    const YEAR: Duration = Duration::from_hours(365 * 24);
+
+    /// Kit in which it is so many minutes past five, and a time a year ago.
+    fn at(minute: u64) -> (Kit, Timestamp) {
+        let kit = Kit::new();
+        kit.clock.advance(Duration::from_mins(55 + minute));
+        let old = kit.clock.now().as_millis() - u64::try_from(YEAR.as_millis()).unwrap();
+        (kit, Timestamp::from_millis(old))
+    }
+
+    #[tokio::test]
+    async fn old_objects_go_in_the_minute_of_their_kind_and_young_ones_stay() {
+        let check = async |minute, expected: [usize; 4]| {
+            let (kit, old) = at(minute);
+            for (name, at) in [("old", old), ("young", kit.clock.now())] {
+                kit.store.write_at(&layout::replay(&layout::replay_id(at, name)), "", at);
+                kit.store.write_at(&format!("{}{name}", layout::LATE), "", at);
+                kit.store.write_at(&format!("{}{name}", layout::payloads_before(at)), "", at);
+                kit.store.write_at(&format!("{}{name}", layout::IDEMPOTENCY), "", at);
+            }
+            clean_up(kit.run()).await;
+            let left = KINDS.map(|kind| kit.store.keys(kind.prefix).len());
+            assert_eq!(left, expected, "{minute}");
+        };
+        check(0, [1, 1, 1, 2]).await;
+        check(30, [2, 2, 2, 1]).await;
+        check(7, [2, 2, 2, 2]).await;
+    }
+
+    #[tokio::test]
+    async fn an_old_key_that_was_claimed_again_stays() {
+        let (kit, old) = at(30);
+        let digest = RequestDigest::of([], b"");
+        let claimed = IdempotencyRecord::claimed(digest, "x".to_owned(), kit.clock.now());
+        kit.store.write_at(&format!("{}a", layout::IDEMPOTENCY), claimed.render(), old);
+        clean_up(kit.run()).await;
+        assert_eq!(kit.store.keys(layout::IDEMPOTENCY).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn without_time_nothing_is_deleted() {
+        let (kit, old) = at(0);
+        kit.store.write_at(&format!("{}a", layout::LATE), "", old);
+        let run = kit.run();
+        kit.clock.advance(Duration::from_secs(42));
+        clean_up(run).await;
+        assert_eq!(kit.store.keys(layout::LATE).len(), 1);
+    }
+}

@@ -1,5 +1,5 @@
-//! Notices that an operator disabled a subscription. manage leaves a mark, since it has no way into the queue;
-//! the next run sends the notice and then deletes the mark, so that the notice is sent at least once.
+//! Notices that an operator disabled a subscription. manage leaves a mark, since it has no way into the
+//! queue; the next run sends the notice and then deletes the mark, so that the notice is sent at least once.
 
 use std::error::Error;
 

@@ -113,3 +113,65 @@ async fn pause<P: Ports>(run: Run<'_, P>) -> bool {
     clock.sleep(PASS_PAUSE).await;
     run.may_begin()
 }
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::stored::layout;
+    use posthaste_core::stored::parked::render_parked;
+    use posthaste_testkit::records::{subscription_name, topic_name};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{Kit, messages, subscription};
+
+    /// Holds so many deliveries of a subscription of `orders` in one object.
+    fn hold(kit: &Kit, name: &str, deliveries: usize) {
+        let expires_at = kit.clock.now() + Duration::from_hours(1);
+        let key = layout::held(&topic_name("orders"), &subscription_name(name), expires_at, "x");
+        kit.store.write(&key, render_parked(&messages(name, deliveries)));
+    }
+
+    /// A run from the first folder: the deliveries that were sent, and the objects that are left for the
+    /// next.
+    async fn run(kit: &Kit) -> (usize, usize) {
+        let account = Mutex::default();
+        let held = release_held(kit.run(), None, false, &account).await;
+        assert_eq!(held.sent, kit.queue.take_bodies().len());
+        (held.sent, held.left)
+    }
+
+    #[tokio::test]
+    async fn deliveries_go_where_the_state_of_their_subscription_lets_them() {
+        let check = async |state: Option<&str>, expected: usize| {
+            let kit = Kit::new();
+            let status = |state| json!({ "status": { "state": state, "since": "1970-01-01T00:00:00Z" } });
+            let subscriptions: serde_json::Map<String, Value> =
+                state.into_iter().map(|state| ("a".to_owned(), subscription(status(state)))).collect();
+            kit.topic(json!({ "subscriptions": subscriptions }));
+            hold(&kit, "a", 3);
+            assert_eq!(run(&kit).await, (expected, 0), "{state:?}");
+            assert_eq!(kit.store.keys(layout::HELD).is_empty(), expected > 0, "{state:?}");
+        };
+        check(Some("Active"), 3).await;
+        check(Some("Paused"), 0).await;
+        // deliver dead-letters the deliveries of these two.
+        check(Some("Disabled"), 3).await;
+        check(None, 3).await;
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_about_to_end_releases_nothing() {
+        let kit = Kit::new();
+        hold(&kit, "a", 3);
+        kit.stop();
+        assert_eq!(run(&kit).await, (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_takes_nothing_ends_the_run() {
+        let kit = Kit::refusing(|_| true);
+        hold(&kit, "a", 1);
+        assert_eq!(run(&kit).await, (0, 1));
+        assert_eq!(kit.store.keys(layout::HELD).len(), 1);
+    }
+}

@@ -34,8 +34,8 @@ enum NotifyError {
     Address(#[from] AddressError),
 }
 
-/// Sends the notices, and forgets links of which nothing has to be known any more. The topic `notices_topic` is
-/// notified of every change.
+/// Sends the notices, and forgets links of which nothing has to be known any more. The topic `notices_topic`
+/// is notified of every change.
 pub(crate) async fn send_link_notices<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) {
     ended::work(run, "notices of links", notify_all(run, notices_topic)).await;
 }

@@ -1,6 +1,6 @@
 //! Objects that were parked by a clock that was ahead go to a nearer minute, so that a clock that is set back
-//! makes no delivery wait for as long as it jumped. This job comes before all others that read parked objects,
-//! so that nothing is sent while it is moved.
+//! makes no delivery wait for as long as it jumped. This job comes before all others that read parked
+//! objects, so that nothing is sent while it is moved.
 
 use std::error::Error;
 

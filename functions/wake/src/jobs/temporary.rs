@@ -1,6 +1,6 @@
-//! Temporary entities: subscriptions whose time is over, and subscriptions and topics that are idle, are taken
-//! out of their records. deliver dead-letters what still waits for them, when it finds no subscription to
-//! deliver to.
+//! Temporary entities: subscriptions whose time is over, and subscriptions and topics that are idle, are
+//! taken out of their records. deliver dead-letters what still waits for them, when it finds no subscription
+//! to deliver to.
 //!
 //! A run looks only at topics that `temporary/` names.
 

@@ -31,10 +31,10 @@ pub(super) async fn take<P: Ports>(
     (released, allowed.sent)
 }
 
-/// Releases one of a folder's deliveries, any. If the first were always the probe, a few that fail for reasons
-/// of their own would keep all others waiting, for they come back to the front. The delivery is drawn from a
-/// page, and not from the few keys that are kept: in a long outage each of those would be the probe again and
-/// again, and then wait for hours.
+/// Releases one of a folder's deliveries, any. If the first were always the probe, a few that fail for
+/// reasons of their own would keep all others waiting, for they come back to the front. The delivery is drawn
+/// from a page, and not from the few keys that are kept: in a long outage each of those would be the probe
+/// again and again, and then wait for hours.
 async fn release_one<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder, quota: Quota) -> Released {
     let mut drawn = [0; 2];
     run.ports.entropy.fill(&mut drawn);
@@ -47,8 +47,8 @@ async fn release_one<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder, quota: 
     released
 }
 
-/// Releases deliveries of a folder, those that expire first in front. With `expired_by`, it takes only objects
-/// that have expired by then.
+/// Releases deliveries of a folder, those that expire first in front. With `expired_by`, it takes only
+/// objects that have expired by then.
 async fn release<P: Ports>(
     run: Run<'_, P>,
     folder: &mut HeldFolder,

@@ -159,3 +159,59 @@ fn stored_target(topic: &Topic, target: &Target) -> Option<Target> {
     let is_there = subscription.endpoints().any(|endpoint| endpoint.link() == *link);
     is_there.then(|| Target::on(link.clone(), subscription))
 }
+
+#[cfg(test)]
+mod tests {
+    use posthaste_testkit::records::{subscription_name, topic_name};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Kit, subscription};
+
+    /// A kit with the topic `orders`, which has the subscription `Billing` at `a.example`.
+    fn kit() -> Kit {
+        let kit = Kit::new();
+        kit.topic(json!({ "noticesTopic": "ops", "subscriptions": { "Billing": subscription(json!({})) } }));
+        kit
+    }
+
+    fn link(host: &str) -> Link {
+        EndpointUrl::parse(&format!("https://{host}/")).unwrap().link()
+    }
+
+    fn target(host: &str, topic: &str, name: &str) -> Target {
+        let (topic, name) = (topic_name(topic), subscription_name(name));
+        Target::Subscription { link: link(host), topic, name }
+    }
+
+    /// Checks who is notified of a change, and whether its subscription is gone.
+    async fn check(kit: &Kit, target: Target, expected: (&[&str], bool)) -> Addressed {
+        let all = topic_name("all");
+        let changes = vec![TargetChange::down(target)];
+        let mut found = addressed(&kit.ports, Some(&all), changes).await.unwrap();
+        let found = found.pop().unwrap();
+        let to: Vec<_> = found.to.values().map(TopicName::as_str).collect();
+        assert_eq!((to.as_slice(), found.is_gone), expected, "{:?}", found.change.target);
+        found
+    }
+
+    #[tokio::test]
+    async fn the_program_s_topic_and_those_of_subscriptions_that_are_there_are_notified() {
+        let kit = kit();
+        check(&kit, Target::Link(link("a.example")), (&["all", "ops"], false)).await;
+        check(&kit, Target::Link(link("b.example")), (&["all"], false)).await;
+        let found = check(&kit, target("a.example", "orders", "billing"), (&["all", "ops"], false)).await;
+        // By the name under which it is stored.
+        assert_eq!(found.change.target, target("a.example", "orders", "Billing"));
+        check(&kit, target("b.example", "orders", "billing"), (&[], true)).await;
+        check(&kit, target("a.example", "orders", "other"), (&[], true)).await;
+        check(&kit, target("a.example", "gone", "billing"), (&[], true)).await;
+    }
+
+    #[tokio::test]
+    async fn of_a_topic_that_cannot_be_read_no_subscription_counts_as_gone() {
+        let kit = kit();
+        kit.store.write("topics/orders.json", "{");
+        check(&kit, target("a.example", "orders", "billing"), (&["all"], false)).await;
+    }
+}

@@ -100,22 +100,29 @@ impl TargetChange {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use posthaste_core::attempt::OutcomeName;
-    use posthaste_core::circuit::{Failure, Observation};
-
-    fn addressed(to: usize) -> Addressed {
+impl TargetChange {
+    /// The change of a target that has just gone down.
+    pub(super) fn down(target: Target) -> Self {
+        use posthaste_core::attempt::OutcomeName;
+        use posthaste_core::circuit::{Failure, Observation};
         let last = Failure { outcome: OutcomeName::Busy, status: None };
         let failing = Observation::Failing { failures: 10, last, began: Timestamp::EPOCH };
-        let target = Target::parse("https://a.example:443").unwrap();
         let mut shard = Shard::default();
         shard.observe(&target, &failing, Timestamp::EPOCH, &HealthSettings::default());
         let condition = shard.condition(&target).unwrap().clone();
+        Self { index: 0, target, condition, news: StateChange::Down }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addressed(to: usize) -> Addressed {
         let name = |number: usize| TopicName::parse(&format!("ops{number}")).unwrap();
         let to = (0..to).map(|number| (name(number).folded(), name(number))).collect();
         Addressed {
-            change: TargetChange { index: 0, target, condition, news: StateChange::Down },
+            change: TargetChange::down(Target::parse("https://a.example:443").unwrap()),
             to,
             is_gone: false,
         }

@@ -1,5 +1,5 @@
-//! The walk through the objects of one replay: read a few, send what was asked for, write how far the walk has
-//! come.
+//! The walk through the objects of one replay: read a few, send what was asked for, write how far the walk
+//! has come.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -190,4 +190,107 @@ fn size(object: &LetterObject) -> usize {
     // An object that the replay names has no known size: it counts as large as deadletter makes objects.
     let bytes = object.bytes.unwrap_or(DEAD_LETTER_OBJECT_BYTES_PREFERRED as u64);
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::attempt::DeadLetterReason;
+    use posthaste_core::model::{DeadLetter, Payload};
+    use posthaste_core::stored::dead_letter::record;
+    use posthaste_core::stored::{Gathered, ReplayRecord, layout};
+    use posthaste_testkit::records::{delivery, subscription_name, topic_name, topic_record, topic_settings};
+    use posthaste_testkit::{Fault, Operation, Plan};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Kit, subscription};
+
+    const ID: &str = "20260307T040500Z-x";
+
+    /// Writes a dead-letter object of so many events.
+    fn dead_letters(kit: &Kit, id: &str, events: usize) {
+        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        let now = kit.clock.now();
+        let key = layout::dead_letter(&topic, &subscription, now, id);
+        let event = |n| {
+            Bytes::from(json!({ "specversion": "1.0", "id": n, "source": "/s", "type": "t" }).to_string())
+        };
+        let payloads: Vec<_> = (0..events).map(|n| event(format!("{id}-{n}"))).collect();
+        let inline = payloads.iter().cloned().map(Payload::Inline);
+        let delivery = delivery((topic, subscription), id, inline, now);
+        let reason = DeadLetterReason::TimeToLiveExceeded;
+        let dead = DeadLetter { reason, delivery, storage: None, object: None, dropped: false };
+        let mut gathered = Gathered::default();
+        for (entry, payload) in dead.delivery.events.iter().zip(&payloads) {
+            gathered.push(&record(&dead, entry, payload));
+        }
+        kit.store.write(&key, gathered.finish());
+    }
+
+    /// One run of a replay with this rate; how it ended, and its record.
+    async fn run(kit: &Kit, rate: u32) -> (Result<(), ReplayError>, ReplayRecord) {
+        let settings = json!({ "subscriptions": { "billing": subscription(json!({})) } });
+        let topic = topic_record(topic_name("orders"), topic_settings(settings), kit.clock.now());
+        let topic = Arc::new(topic.compile().unwrap());
+        let subscription = topic.subscription(&subscription_name("billing")).unwrap().clone();
+        if kit.store.keys(layout::REPLAYS).is_empty() {
+            let request = serde_json::from_value(json!({ "ratePerSecond": rate })).unwrap();
+            let name = (subscription_name("billing"), &subscription.created);
+            let record =
+                ReplayRecord::new(ID.to_owned(), topic_name("orders"), name, request, kit.clock.now());
+            kit.store.write(&layout::replay(ID), record.render());
+        }
+        let mut job = Job::load(&kit.store, ID).await.unwrap().unwrap();
+        let ended = resume(kit.run(), &mut job, &Receiver { topic, subscription }).await;
+        (ended, Job::load(&kit.store, ID).await.unwrap().unwrap().record)
+    }
+
+    fn counts(record: &ReplayRecord) -> (ReplayState, [u64; 3]) {
+        let progress = &record.progress;
+        (record.state, [progress.found, progress.queued, progress.failed])
+    }
+
+    #[tokio::test]
+    async fn all_objects_are_sent_and_one_that_is_no_dead_letter_counts_as_failed() {
+        let kit = Kit::new();
+        dead_letters(&kit, "a", 2);
+        dead_letters(&kit, "c", 3);
+        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        kit.store.write(&layout::dead_letter(&topic, &subscription, kit.clock.now(), "b"), "{");
+        let (ended, record) = run(&kit, 100).await;
+        ended.unwrap();
+        assert_eq!(counts(&record), (ReplayState::Done, [5, 5, 1]));
+        assert!(!kit.queue.take_bodies().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_object_that_is_not_read_waits_and_counts_as_failed_after_some_runs() {
+        let plan = Plan::by(|effect| {
+            let is_hit = effect.operation == Operation::Get && effect.key.ends_with("a.json");
+            is_hit.then_some(Fault::Before(ErrorKind::TimedOut))
+        });
+        let kit = Kit::with(&plan, &Plan::none());
+        dead_letters(&kit, "a", 2);
+        for _ in 1..READS_MAX {
+            let (ended, record) = run(&kit, 100).await;
+            assert!(matches!(ended, Err(ReplayError::Read(_))), "{ended:?}");
+            assert_eq!(record.reason, Some(ReplayReason::Unavailable));
+            assert_eq!(counts(&record), (ReplayState::Waiting, [0, 0, 0]));
+        }
+        let (ended, record) = run(&kit, 100).await;
+        ended.unwrap();
+        assert_eq!(counts(&record), (ReplayState::Done, [0, 0, 1]));
+    }
+
+    #[tokio::test]
+    async fn an_object_larger_than_the_rate_goes_in_parts_that_the_record_remembers() {
+        let kit = Kit::new();
+        dead_letters(&kit, "a", 100);
+        let (ended, record) = run(&kit, 1).await;
+        ended.unwrap();
+        let (state, [found, queued, failed]) = counts(&record);
+        assert_eq!((state, queued, failed), (ReplayState::Running, found, 0));
+        assert_eq!(record.progress.part.map(|part| part.events as u64), Some(found));
+        assert!((1..100).contains(&found), "{found}");
+    }
 }

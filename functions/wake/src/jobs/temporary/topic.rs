@@ -174,8 +174,8 @@ impl<P: Ports> TopicSweep<'_, P> {
         Ok(Swept { topics: 0, subscriptions: names.len() })
     }
 
-    /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes temporary at this
-    /// moment had its name written before its record, so the name is written once more.
+    /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes temporary at
+    /// this moment had its name written before its record, so the name is written once more.
     async fn forget(&self, topic: &TopicName) -> Result<Swept, SweepError> {
         self.delete_notes(topic).await.map_err(SweepError::Store)?;
         if self.read(topic).await?.is_some_and(|(record, _)| record.is_temporary()) {
@@ -195,5 +195,82 @@ impl<P: Ports> TopicSweep<'_, P> {
         }
         self.store.delete(&layout::topic_activity(topic)).await?;
         self.store.delete(&layout::temporary(topic)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::stored::ActivityNote;
+    use posthaste_testkit::records::{subscription_name, topic_name};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{Kit, TestPorts, subscription};
+
+    const NAME: &str = "temporary/orders";
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    /// Sweeps the topic `orders`; answers the topics and subscriptions that were deleted.
+    async fn sweep(kit: &Kit) -> (usize, usize) {
+        let (store, clock) = (&kit.ports.state, &kit.clock);
+        let waiting = Waiting::new(store, None);
+        let sweep = TopicSweep::<TestPorts> { store, clock, waiting, awake_since: None };
+        let Swept { topics, subscriptions } = sweep.sweep(&topic_name("orders")).await.unwrap();
+        (topics, subscriptions)
+    }
+
+    fn with(settings: Value) -> Value {
+        json!({ "subscriptions": { "billing": subscription(settings) } })
+    }
+
+    #[tokio::test]
+    async fn what_is_idle_or_over_goes_ten_minutes_later_unless_it_is_used_or_waited_for() {
+        let check = async |settings: &Value, used: Option<String>, expected| {
+            let kit = Kit::new();
+            kit.topic(settings.clone());
+            kit.clock.advance(10 * MINUTE);
+            if let Some(key) = &used {
+                kit.store.write(key, ActivityNote::new(kit.clock.now()).render());
+            }
+            assert_eq!(sweep(&kit).await, expected, "{settings} {used:?}");
+        };
+        let (topic, name) = (topic_name("orders"), subscription_name("billing"));
+        let idle = json!({ "autoDeleteOnIdle": "PT8M" });
+        check(&idle, None, (1, 0)).await;
+        check(&idle, Some(layout::topic_activity(&topic)), (0, 0)).await;
+        check(&json!({ "autoDeleteOnIdle": "PT20M" }), None, (0, 0)).await;
+        check(&with(idle.clone()), None, (0, 1)).await;
+        check(&with(idle.clone()), Some(layout::subscription_activity(&topic, &name)), (0, 0)).await;
+        check(&with(idle), Some(format!("{}x.json", layout::held_of(&topic, &name))), (0, 0)).await;
+        check(&with(json!({ "expirationTimeUtc": "2026-03-07T04:15:00Z" })), None, (0, 1)).await;
+        check(&with(json!({ "expirationTimeUtc": "2026-03-07T04:16:00Z" })), None, (0, 0)).await;
+    }
+
+    #[tokio::test]
+    async fn the_name_of_a_topic_that_is_gone_or_stays_for_good_goes_with_its_notes() {
+        for settings in [None, Some(with(json!({})))] {
+            let kit = Kit::new();
+            kit.store.write(NAME, "");
+            let note = layout::subscription_activity(&topic_name("orders"), &subscription_name("billing"));
+            kit.store.write(&note, ActivityNote::new(kit.clock.now()).render());
+            if let Some(settings) = settings {
+                kit.topic(settings);
+            }
+            assert_eq!(sweep(&kit).await, (0, 0));
+            assert_eq!((kit.store.keys(NAME).len(), kit.store.keys(&note).len()), (0, 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_that_cannot_be_read_is_left() {
+        let kit = Kit::new();
+        kit.store.write("topics/orders.json", "{");
+        let (store, clock) = (&kit.ports.state, &kit.clock);
+        let waiting = Waiting::new(store, None);
+        let sweep = TopicSweep::<TestPorts> { store, clock, waiting, awake_since: None };
+        let swept = sweep.sweep(&topic_name("orders")).await;
+        assert!(matches!(swept, Err(SweepError::Record(_))), "{swept:?}");
     }
 }
