@@ -56,8 +56,8 @@ impl<P: Ports> DeadLetters<P> {
         }
     }
 
-    /// The result of a call, or a timeout at the deadline. After a timeout it is not known whether the call had
-    /// an effect.
+    /// The result of a call, or a timeout at the deadline. After a timeout it is not known whether the call
+    /// had an effect.
     pub(crate) async fn in_time<T>(
         &self,
         deadline: Duration,

@@ -1,5 +1,5 @@
-//! Retries while the bucket refuses: a fresh message comes later, until the subscription says that it was long
-//! enough.
+//! Retries while the bucket refuses: a fresh message comes later, until the subscription says that it was
+//! long enough.
 
 use std::error::Error;
 use std::time::Duration;

@@ -11,8 +11,9 @@ use posthaste_ports::QueueName;
 const KEEPING_TIME: Duration = Duration::from_hours(24);
 
 /// Tells whether a message is now kept byte for byte, because the state bucket has its payload and does not
-/// give it. Until then it comes again. From the dead-letter queue the message goes to the redrive queue in the
-/// end; after that one comes no queue, and SQS deletes the message [`SQS_RETENTION`] after it was first sent.
+/// give it. Until then it comes again. From the dead-letter queue the message goes to the redrive queue in
+/// the end; after that one comes no queue, and SQS deletes the message [`SQS_RETENTION`] after it was first
+/// sent.
 ///
 /// Decided by age and not by the receive count: on AWS that goes on counting from the queue before, so that
 /// it begins above the maximum, and in the embedded queue it begins at zero. The time of sending stays the

@@ -1,6 +1,6 @@
 //! Dead letters that their bucket refuses: a gauge says how long the oldest of them has waited, and a counter
-//! how often a write was refused. Each try makes a fresh message, so the queue's own age of its oldest message
-//! shows nothing.
+//! how often a write was refused. Each try makes a fresh message, so the queue's own age of its oldest
+//! message shows nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Admission under back pressure: a request goes on, waits, or is turned away, as `core::pressure` decides.
-//! Nothing of a body is read before.
+//! No body is read before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) struct Entered {
     pub(crate) wait: Duration,
     /// The value of the header `Posthaste-Pressure`, if there is pressure.
     pub(crate) pressure: Option<String>,
-    /// Whether its payloads go to the object store.
+    /// True if its payloads go to the object store.
     pub(crate) dehydrate: bool,
     /// The room for its body.
     pub(crate) room: OwnedSemaphorePermit,
@@ -67,7 +67,7 @@ impl Advice {
 }
 
 impl Place {
-    /// It stays taken for the delay.
+    /// Keeps the place taken for the delay.
     pub(crate) fn keep(mut self) {
         self.taken = None;
     }

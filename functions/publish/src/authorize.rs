@@ -13,7 +13,7 @@ use crate::headers::TIER_HEADER;
 /// <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-key-shared-access-signature>
 const AEG_SAS_KEY: &str = "aeg-sas-key";
 
-/// The header in which they send a shared access signature.
+/// The header in which Event Grid's clients send a shared access signature.
 const AEG_SAS_TOKEN: &str = "aeg-sas-token";
 
 /// The schemes of `Authorization`, written in any case: for a key, and for a shared access signature.
@@ -49,8 +49,8 @@ fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
     by_key.chain(by_token).fold(None, most_privileged)
 }
 
-/// Whether one of the headers carries a token that was signed with a key of the topic, and whose time is
-/// over.
+/// Tells whether one of the headers carries a token that was signed with a key of the topic, and whose time
+/// is over.
 fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
     let has_expired =
         |token: SasToken<'_>| topic.keys.tier_where(|key| token.has_expired(key, &topic.name, now)).is_some();
@@ -78,17 +78,30 @@ mod tests {
     use http::{HeaderName, HeaderValue};
     use posthaste_core::api::{KeyName, SecretText};
     use posthaste_core::stored::TopicRecord;
+    use serde_json::json;
+
+    const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
+
+    /// A token of Azure's Python client, which opens until 20:30:
+    /// `generate_sas("http://127.0.0.1:8080/topics/orders/events", KEY, datetime(2026, 11, 21, 20, 30))`.
+    const TOKEN: &str = concat!(
+        "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01",
+        "&e=2026-11-21%2020%3A30%3A00&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D",
+    );
 
     const INTERNAL: Option<Tier> = Some(Tier::Internal);
     const STANDARD: Option<Tier> = Some(Tier::Standard);
     const BULK: Option<Tier> = Some(Tier::Bulk);
 
     fn record(key1: &str, key2: &str) -> TopicRecord {
-        let tiers = r#"{"internalKey1":"inner","internalKey2":"within","bulkKey1":"much","bulkKey2":"more"}"#;
-        let record = format!(
-            r#"{{"v":2,"name":"orders","key1":"{key1}","key2":"{key2}","tierKeys":{tiers},"createdAt":0,"updatedAt":0,"settings":{{}}}}"#
-        );
-        TopicRecord::parse(record.as_bytes()).unwrap()
+        let record = json!({
+            "v": 2, "name": "orders", "key1": key1, "key2": key2,
+            "createdAt": 0, "updatedAt": 0, "settings": {},
+            "tierKeys": {
+                "internalKey1": "inner", "internalKey2": "within", "bulkKey1": "much", "bulkKey2": "more",
+            },
+        });
+        TopicRecord::parse(record.to_string().as_bytes()).unwrap()
     }
 
     fn topic(key1: &str, key2: &str) -> Topic {
@@ -148,9 +161,6 @@ mod tests {
 
     #[test]
     fn a_token_has_the_tier_of_the_key_that_signed_it() {
-        // generate_sas("http://127.0.0.1:8080/topics/orders/events", KEY, datetime(2026, 11, 21, 20, 30)).
-        const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
-        const TOKEN: &str = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01&e=2026-11-21%2020%3A30%3A00&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D";
         let now = Timestamp::parse("2026-11-21T20:00:00Z").unwrap();
         let headers =
             [(AEG_SAS_TOKEN, TOKEN.to_owned()), ("authorization", format!("SharedAccessSignature {TOKEN}"))];
@@ -171,9 +181,6 @@ mod tests {
 
     #[test]
     fn a_token_that_has_expired_is_told_from_a_wrong_one() {
-        // Made by Azure's Python client; it opens until 20:30.
-        const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
-        const TOKEN: &str = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01&e=2026-11-21%2020%3A30%3A00&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D";
         let check = |key: &str, time: &str, expected: (Option<Tier>, bool)| {
             let headers = [(HeaderName::from_static(AEG_SAS_TOKEN), HeaderValue::from_static(TOKEN))];
             let (topic, headers) = (record(key, "second").compile().unwrap(), headers.into_iter().collect());

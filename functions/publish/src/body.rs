@@ -15,10 +15,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Reasons for which a body is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// It is larger than a request may be (413). No more than that much of it was kept.
+    /// The body is larger than a request may be (413). No more than that much of it was kept.
     #[error("body: expected at most {REQUEST_BYTES_MAX} bytes")]
     TooLarge,
-    /// It did not arrive in time (408).
+    /// The body did not arrive in time (408).
     #[error("body: expected within {} s", .0.as_secs())]
     TimedOut(Duration),
     /// The connection broke, or the chunks were not as HTTP has them (400).

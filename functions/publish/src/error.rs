@@ -1,4 +1,4 @@
-//! The reasons for which a request is not published, and the problems that producers are answered.
+//! The reasons for which a request is not published, and the problems that producers get as answers.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::body::BodyError;
 use crate::headers::{IDEMPOTENCY_KEY_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER};
 use crate::time_to_live::TimeToLiveError;
 
-/// When a producer may try again after a failure that gives no time itself.
+/// Time after which a producer may try again after a failure that gives no time itself.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The answer to a producer that back pressure turned away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnedAway {
-    /// When to try again.
+    /// Time after which to try again.
     pub retry_after: Duration,
     /// The value of the header `Posthaste-Pressure`.
     pub header: Option<String>,
@@ -41,7 +41,7 @@ pub enum PublishError {
     /// A token that a key of the topic signed, and whose time is over.
     #[error("the token has expired")]
     Expired,
-    /// Whether there is such a topic cannot be told.
+    /// The topic could not be looked up, so it is not known whether there is one.
     #[error("failed to look the topic up")]
     Registry(#[source] RegistryError),
     /// Back pressure refuses this producer.
@@ -59,13 +59,13 @@ pub enum PublishError {
     /// The hops are no number, or say that the endpoints form a loop.
     #[error("the hops are refused")]
     Hops(#[source] HopsError),
-    /// The tier that the producer says it is of is none.
+    /// The tier that the producer declares does not exist.
     #[error("there is no such tier")]
     Tier,
-    /// The time to live that the producer asks for is none.
+    /// The time to live that the producer asks for is not valid.
     #[error("the time to live is not valid")]
     TimeToLive(#[source] TimeToLiveError),
-    /// The idempotency key is none.
+    /// The idempotency key is not valid.
     #[error("the idempotency key is not valid")]
     Key(#[source] IdempotencyKeyError),
     /// The idempotency key was used for another request.
@@ -74,10 +74,10 @@ pub enum PublishError {
     /// A request with the same idempotency key is still being published.
     #[error("a request with this idempotency key is still being published")]
     InProgress {
-        /// When it is over, or its claim has lapsed.
+        /// The time after which it is over, or its claim has lapsed.
         retry_after: Duration,
     },
-    /// Whether the idempotency key was used cannot be told.
+    /// The idempotency key could not be claimed, so it is not known whether it was used.
     #[error("failed to claim the idempotency key")]
     Claim(#[source] PortError),
     /// Not all of it was written.
@@ -86,19 +86,18 @@ pub enum PublishError {
 }
 
 impl PublishError {
-    /// Whether something of ours failed. A refusal under pressure is no failure but the purpose.
+    /// Tells whether a part of posthaste failed. A refusal under pressure is no failure but the purpose.
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Registry(_) | Self::Claim(_) | Self::Write(_))
     }
 
-    /// The problem that the producer is answered.
+    /// The problem that the producer gets as its answer.
     pub fn problem(&self) -> Problem {
         match self {
             Self::UnknownTopic => Problem::new(ProblemKind::UnknownTopic),
-            Self::Unauthorized => Problem::new(ProblemKind::Unauthorized)
-                .detail(
-                "expected a key of this topic in aeg-sas-key or as Authorization: Bearer, or a token signed with one in \
-                 aeg-sas-token",
+            Self::Unauthorized => Problem::new(ProblemKind::Unauthorized).detail(
+                "expected a key of this topic in aeg-sas-key or as Authorization: Bearer, \
+                 or a token signed with one in aeg-sas-token",
             ),
             Self::Expired => Problem::new(ProblemKind::Unauthorized)
                 .detail("the token is signed with a key of this topic, and its time is over: make a new one"),
@@ -158,28 +157,25 @@ impl TurnedAway {
 }
 
 fn write_problem(error: &PortError) -> Problem {
-    let detail = "not every delivery could be stored; publish the request again, which may duplicate events";
-    let retry_after = match error.kind {
-        ErrorKind::Throttled { retry_after: Some(wait) } => wait,
-        _ => RETRY_AFTER_DEFAULT,
-    };
-    match error.kind {
-        // A message that breaks a limit is a fault of this program, which trying again does not mend.
+    let (kind, retry_after) = match error.kind {
+        // A message over a limit is a fault of this program, and trying again does not mend it.
         ErrorKind::Invalid => {
-            Problem::new(ProblemKind::Internal).detail("not every delivery could be stored")
+            return Problem::new(ProblemKind::Internal).detail("not every delivery could be stored");
         }
-        ErrorKind::Full => Problem::new(ProblemKind::StorageFull).detail(detail).retry_after(retry_after),
-        _ => Problem::new(ProblemKind::Unavailable).detail(detail).retry_after(retry_after),
-    }
+        ErrorKind::Full => (ProblemKind::StorageFull, RETRY_AFTER_DEFAULT),
+        ErrorKind::Throttled { retry_after: Some(wait) } => (ProblemKind::Unavailable, wait),
+        _ => (ProblemKind::Unavailable, RETRY_AFTER_DEFAULT),
+    };
+    let detail = "not every delivery could be stored; publish the request again, which may duplicate events";
+    Problem::new(kind).detail(detail).retry_after(retry_after)
 }
 
 fn body_problem(error: &BodyError) -> Problem {
+    let problem = |kind| Problem::new(kind).detail(error.to_string());
     match error {
-        BodyError::TooLarge => Problem::new(ProblemKind::TooLarge).detail(error.to_string()),
-        BodyError::TimedOut(_) => Problem::new(ProblemKind::BadRequest)
-            .status(StatusCode::REQUEST_TIMEOUT)
-            .detail(error.to_string()),
-        BodyError::Broken(_) => Problem::new(ProblemKind::BadRequest).detail(error.to_string()),
+        BodyError::TooLarge => problem(ProblemKind::TooLarge),
+        BodyError::TimedOut(_) => problem(ProblemKind::BadRequest).status(StatusCode::REQUEST_TIMEOUT),
+        BodyError::Broken(_) => problem(ProblemKind::BadRequest),
         BodyError::Crowded => Problem::new(ProblemKind::BackPressure)
             .detail("too many bytes are on their way already; nothing was accepted")
             .retry_after(RETRY_AFTER_DEFAULT),
@@ -187,25 +183,20 @@ fn body_problem(error: &BodyError) -> Problem {
 }
 
 fn input_problem(error: &PublishInputError) -> Problem {
+    let problem = |kind| Problem::new(kind).detail(error.to_string());
     match error {
-        PublishInputError::Body(_) => Problem::new(ProblemKind::BadRequest).detail(error.to_string()),
-        PublishInputError::Event { index, error: event } => {
-            let problem = Problem::new(ProblemKind::BadEvent).detail(error.to_string()).index(*index);
-            match &event.member {
+        PublishInputError::Body(_) => problem(ProblemKind::BadRequest),
+        PublishInputError::Event { index, error } => {
+            let problem = problem(ProblemKind::BadEvent).index(*index);
+            match &error.member {
                 Some(member) => problem.member(member),
                 None => problem,
             }
         }
         PublishInputError::RequestTooLarge { .. }
         | PublishInputError::TooManyEvents { .. }
-        | PublishInputError::EnvelopesTooLarge => {
-            Problem::new(ProblemKind::TooLarge).detail(error.to_string())
-        }
-        PublishInputError::EventTooLarge { index, .. } => {
-            Problem::new(ProblemKind::TooLarge).detail(error.to_string()).index(*index)
-        }
-        PublishInputError::UnsupportedMediaType { .. } => {
-            Problem::new(ProblemKind::UnsupportedMediaType).detail(error.to_string())
-        }
+        | PublishInputError::EnvelopesTooLarge => problem(ProblemKind::TooLarge),
+        PublishInputError::EventTooLarge { index, .. } => problem(ProblemKind::TooLarge).index(*index),
+        PublishInputError::UnsupportedMediaType { .. } => problem(ProblemKind::UnsupportedMediaType),
     }
 }

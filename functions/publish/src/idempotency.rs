@@ -63,7 +63,7 @@ impl RequestName {
 }
 
 impl RequestClaim {
-    /// Whether there is nothing left to do.
+    /// Tells whether nothing is left to do.
     pub(crate) fn is_published(&self) -> bool {
         matches!(self, Self::Published)
     }
@@ -79,8 +79,8 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Idempot
     }
 }
 
-/// The digest of all that makes a request another one: its body, the content type, the time to live, and in
-/// binary mode the attributes.
+/// The digest of all that distinguishes a request from others: its body, the content type, the time to live,
+/// and in binary mode the attributes.
 fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
     let says = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let counts = |name: &str| {

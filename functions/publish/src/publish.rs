@@ -81,18 +81,9 @@ impl<P: Ports> Publish<P> {
         request: Request<Body>,
     ) -> Result<Published, PublishError> {
         let (head, mut body) = request.into_parts();
-        self.accept(topic, &head.headers, &mut body).await
-    }
-
-    async fn accept(
-        self: &Arc<Self>,
-        topic: &str,
-        headers: &HeaderMap,
-        body: &mut Body,
-    ) -> Result<Published, PublishError> {
         let started = self.clock.monotonic();
         let topic = self.topic(topic).await.inspect_err(|error| log(topic, error))?;
-        let received = self.receive(&topic, headers, body).await;
+        let received = self.receive(&topic, &head.headers, &mut body).await;
         let received = received.map_err(|error| failed(&topic.name, 1, error))?;
         let this = Arc::clone(self);
         run_to_completion(async move { this.write(&topic, received, started).await }).await

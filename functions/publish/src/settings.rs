@@ -5,12 +5,12 @@ use std::time::Duration;
 /// The effect of the tarpit on a producer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tarpit {
-    /// Its acknowledgement waits.
+    /// The producer's acknowledgement waits.
     #[default]
     Delay,
-    /// It is asked to come back after the wait (429), and nothing of its request is accepted; but one request
-    /// of each topic goes on in that time. For where a held acknowledgement costs money and concurrency, as
-    /// in Lambda.
+    /// The producer is asked to come back after the wait (429), and nothing of its request is accepted; but
+    /// one request of each topic goes on in that time. Used where a held acknowledgement costs money and
+    /// concurrency, as in Lambda.
     Advise,
 }
 

@@ -8,7 +8,10 @@ use crate::world::{
     Answer, BATCH, KEY, MINIMAL, START, STRUCTURED, World, one, request, send, subscriptions,
 };
 
-const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":{},"dataVersion":"1"}"#;
+const GRID: &str = concat!(
+    r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","#,
+    r#""data":{},"dataVersion":"1"}"#,
+);
 const PUSH: &str = include_str!("../../../../samples/cloudevents/github-push.json");
 const PAID: &str = include_str!("../../../../samples/cloudevents/order-paid.json");
 const ORDERS: &str = include_str!("../../../../samples/cloudevents/order-batch.json");

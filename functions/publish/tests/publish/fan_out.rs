@@ -164,7 +164,10 @@ async fn a_request_gives_all_its_events_a_time_to_live_in_every_schema() {
         (
             json!({ "inputSchema": "EventGrid" }),
             ("content-type", "application/json"),
-            r#"[{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":1,"dataVersion":"1"}]"#,
+            concat!(
+                r#"[{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","#,
+                r#""data":1,"dataVersion":"1"}]"#,
+            ),
         ),
         (json!({ "inputSchema": "Custom" }), ("content-type", "application/json"), r#"{"n":1}"#),
     ];
