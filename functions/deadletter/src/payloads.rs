@@ -41,7 +41,7 @@ struct Progress {
 /// Reasons for which a payload is not loaded.
 #[derive(Debug)]
 enum Failure {
-    /// It is gone, or is not what was stored: it cannot be shown any more.
+    /// The payload is gone, or is not what was stored: it cannot be shown any more.
     Gone,
     Failed(PortError),
     Panicked,

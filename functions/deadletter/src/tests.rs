@@ -12,7 +12,7 @@ use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 
 use crate::letter::Letter;
 
-/// An event of so many bytes that is, or was, stored under this key.
+/// An event of this many bytes that is, or was, stored under this key.
 pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
     Payload::Stored { key: key.to_owned(), bytes, digest: None }
 }

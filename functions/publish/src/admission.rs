@@ -49,7 +49,7 @@ pub(crate) struct Entered {
     pub(crate) dehydrate: bool,
     /// The room for its body.
     pub(crate) room: OwnedSemaphorePermit,
-    /// Its place, where the tarpit advises.
+    /// The place of the request, where the tarpit advises.
     pub(crate) place: Option<Place>,
 }
 

@@ -38,9 +38,9 @@ pub(crate) enum RequestClaim {
     Claimed {
         /// The key of the object.
         object: String,
-        /// Its content.
+        /// The content of the object.
         record: IdempotencyRecord,
-        /// Its version.
+        /// The version of the object.
         etag: ETag,
     },
 }

@@ -163,7 +163,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// Releases so many of these objects; answers that, and the keys that are left.
+    /// Releases deliveries of these objects within a quota; answers the result, and the keys that are left.
     async fn release(
         kit: &Kit,
         keys: &[String],

@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use crate::testing::Kit;
 
-    /// Releases an object of so many messages; answers what it says, how many messages were sent, and how
-    /// many are left.
+    /// Releases an object with this number of messages; answers the result, how many messages were sent, and
+    /// how many are left.
     async fn release(kit: &Kit, deliveries: usize) -> (Result<usize, ReleaseError>, usize, usize) {
         let key = kit.park(Duration::ZERO, "x", deliveries);
         let released = super::release(kit.run(), &key).await;

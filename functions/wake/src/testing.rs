@@ -1,30 +1,24 @@
-//! wake's ports in memory, for the unit tests of its parts.
+//! The world of wake's unit tests: its ports in memory, and what a test looks at.
+
+mod wiring;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
-use posthaste_ports::{Bundle, Clock, ErrorKind, ObjectStore};
-use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
-use posthaste_testkit::endpoint::MemoryEndpoint;
+use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::records::{subscription_name, topic_name, topic_record, topic_settings};
-use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy};
+use posthaste_testkit::{Fault, ManualClock, Operation, Plan};
 use serde_json::{Value, json};
 
 use crate::ports::WakePorts;
 use crate::run::Run;
-
-type Store = Faulty<MemoryStore>;
-pub(crate) type TestPorts =
-    Bundle<Faulty<MemoryQueue>, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
-
-/// Most objects of a page.
-pub(crate) const PAGE: usize = 3;
+use wiring::ports;
+pub(crate) use wiring::{PAGE, TestPorts};
 
 /// The ports, and what a test looks at.
 pub(crate) struct Kit {
@@ -44,18 +38,7 @@ impl Kit {
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
-        let faulty = Faulty::new(store.clone(), "state", store_plan);
-        let ports = WakePorts {
-            deliveries: Faulty::new(queue.clone(), "deliveries", queue_plan),
-            state: faulty.clone(),
-            dead_letters: faulty.clone(),
-            registry: Registry::new(faulty.clone(), clock.clone(), Duration::ZERO),
-            pressure: PressureReader::new(faulty.clone(), clock.clone(), Duration::ZERO),
-            links: LinkHealth::new(faulty, clock.clone(), HealthSettings::default()),
-            activity: Activity::default(),
-            clock: clock.clone(),
-            entropy: SeededEntropy::new(1),
-        };
+        let ports = ports(&clock, (&store, store_plan), (&queue, queue_plan), 1);
         Self { clock, store, queue, ports, is_stopped: AtomicBool::new(false) }
     }
 
@@ -78,7 +61,7 @@ impl Kit {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Parks so many deliveries for `orders.billing` in one object, due this long from now.
+    /// Parks deliveries for `orders.billing` in one object, due this long from now.
     pub(crate) fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
         let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
         let key = layout::parked(self.clock.now() + wait, &topic, &subscription, id);

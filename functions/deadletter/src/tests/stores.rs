@@ -10,7 +10,7 @@ use posthaste_ports::{
 };
 use posthaste_testkit::ManualClock;
 
-/// What is going on in the stores.
+/// Reads and writes in progress, and what was written.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Reads under way, and the most of them at once.

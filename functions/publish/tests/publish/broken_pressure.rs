@@ -1,4 +1,4 @@
-//! What producers get while the monitor is stopped, and where its state is stale, garbage, from the future or
+//! Answers to producers while the monitor is stopped, and where its state is stale, garbage, from the future or
 //! absent.
 
 use std::pin::pin;
@@ -12,7 +12,7 @@ use posthaste_ports::{Clock, ObjectStore, PutCondition};
 
 use crate::world::{MINIMAL, START, STRUCTURED, World, one};
 
-/// What a producer gets.
+/// The outcome for a producer.
 #[derive(Debug, PartialEq, Eq)]
 enum Got {
     Accepted,

@@ -1,11 +1,12 @@
-//! Which subscription receives what, how it is packed, when it expires and what is stored once.
+//! Fan-out: the subscriptions that receive an event, how it is packed, when it expires, and what is stored
+//! once.
 
 use posthaste_core::model::{Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Timestamp};
 use serde_json::{Value, json};
 
 use crate::world::{BATCH, MINIMAL, STRUCTURED, World, event_of, events, one, subscriptions};
 
-/// Publishes so many small events and answers the messages they became.
+/// Publishes `count` small events and answers the messages they became.
 async fn packed(settings: Value, count: usize) -> Vec<(String, usize)> {
     let world = World::new(settings).await;
     assert_eq!(world.post(&[BATCH], events(count)).await.status, 200);

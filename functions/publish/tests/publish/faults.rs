@@ -1,4 +1,4 @@
-//! A fault at every effect: what the producer is told, and what may be left behind.
+//! A fault at every effect: the answer that the producer gets, and what may be left behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::refused::shown;
 use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, event_of, request, send, subscriptions};
 
-/// Publishes one event of so many bytes to twenty-five subscriptions, over ports that fail by `plan`.
+/// Publishes one event of this many bytes to twenty-five subscriptions, over ports that fail by `plan`.
 async fn publish(world: &World, plan: &Plan, bytes: usize) -> Answer {
     publish_all(world, plan, &[event_of(bytes)]).await
 }

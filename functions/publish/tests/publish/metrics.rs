@@ -1,4 +1,4 @@
-//! What is counted, as Prometheus would read it.
+//! The metrics, as Prometheus would read them.
 
 use std::future::Future;
 use std::pin::pin;

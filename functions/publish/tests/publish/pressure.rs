@@ -107,7 +107,7 @@ async fn a_client_that_gives_up_in_the_tarpit_has_published_nothing() {
     world.assert_untouched();
 }
 
-/// Lets other tasks run until the clock has so many sleepers. The limit only ends a test that fails.
+/// Lets other tasks run until the clock has this many sleepers. The limit only ends a test that fails.
 async fn until_sleepers(world: &World, count: usize) {
     let reached = async {
         while world.clock.sleepers() != count {
@@ -198,7 +198,7 @@ async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on
     assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=15");
     assert_eq!(post(&[("aeg-sas-key", "wrong"), STRUCTURED]).await.status, 401);
     assert_eq!((world.packed().len(), world.clock.sleepers()), (1, 0));
-    // Refusing goes on as it does where acknowledgements wait, and without pressure nobody is asked to wait.
+    // Refusals stay as they are where acknowledgements wait, and without pressure no producer is asked to wait.
     put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
     assert_eq!(post(&[KEY, STRUCTURED]).await.status, 503);
     put_pressure(&world, Duration::ZERO, None, &[]).await;
@@ -236,8 +236,8 @@ async fn the_base_is_never_advised() {
     }
 }
 
-/// Posts for two minutes, and comes back when it is told to, or every second all the same; answers when it
-/// was let through. The monitor writes its state all the time.
+/// Posts for two minutes, and comes back when the answer says so, or every second all the same; answers when
+/// it was let through. The monitor writes its state all the time.
 async fn let_through(obeys: bool) -> Vec<u64> {
     let world = tarpitted().await;
     let publish = advising(&world);

@@ -1,4 +1,4 @@
-//! What every test stands on: a topic, a clock that is moved by hand, and the function over ports in memory.
+//! The world of every test: a topic, a clock that is moved by hand, and the function over ports in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) struct World {
     pub(crate) clock: ManualClock,
 }
 
-/// What a producer is answered.
+/// The answer that a producer gets.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -110,7 +110,7 @@ impl World {
         send(router(Arc::new(self.publish())), request("/topics/orders/events", &all, body)).await
     }
 
-    /// What lies in the queue.
+    /// The deliveries in the queue.
     pub(crate) fn deliveries(&self) -> Vec<Delivery> {
         self.queue.messages().iter().map(|message| parse_delivery(&message.body).unwrap()).collect()
     }
@@ -157,14 +157,14 @@ pub(crate) fn one() -> Value {
     subscriptions(&[("a", json!({}))])
 }
 
-/// A batch of so many events with ids from 0.
+/// A batch of `count` events with ids from 0.
 pub(crate) fn events(count: usize) -> String {
     let event = |id: usize| MINIMAL.replace("\"1\"", &format!("\"{id}\""));
     let events: Vec<_> = (0..count).map(event).collect();
     format!("[{}]", events.join(","))
 }
 
-/// An event of exactly so many bytes.
+/// An event of exactly this many bytes.
 pub(crate) fn event_of(bytes: usize) -> String {
     let (start, end) = (r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":""#, "\"}");
     format!("{start}{}{end}", "x".repeat(bytes - start.len() - end.len()))

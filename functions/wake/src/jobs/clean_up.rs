@@ -85,7 +85,7 @@ mod tests {
 
     const YEAR: Duration = Duration::from_hours(365 * 24);
 
-    /// Kit in which it is so many minutes past five, and a time a year ago.
+    /// A kit in which it is this minute past five, and the time a year ago.
     fn at(minute: u64) -> (Kit, Timestamp) {
         let kit = Kit::new();
         kit.clock.advance(Duration::from_mins(55 + minute));

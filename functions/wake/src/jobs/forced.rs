@@ -118,7 +118,7 @@ mod tests {
     const REQUEST: &str = "forcing/orders.billing";
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// Releases up to so many in one run; answers how many were sent.
+    /// Releases up to `max` deliveries in one run; answers how many were sent.
     async fn run(kit: &Kit, max: usize) -> usize {
         let mut forced = Forced::new(kit.run());
         forced.begin(false).await;

@@ -26,7 +26,7 @@ use run::HeldRun;
 /// The time between two passes, in which deliver takes what the last one sent.
 const PASS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Forced deliveries get one in so many of those that a pass has room for, rounded up.
+/// Divisor of a pass's room that gives the part of forced deliveries, rounded up.
 const FORCED_PART: usize = 2;
 
 /// Releases what is held, in folders after the key `held_to`, and what is forced, as far as a run may go.
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::testing::{Kit, messages, subscription};
 
-    /// Holds so many deliveries of a subscription of `orders` in one object.
+    /// Holds deliveries of a subscription of `orders` in one object.
     fn hold(kit: &Kit, name: &str, deliveries: usize) {
         let expires_at = kit.clock.now() + Duration::from_hours(1);
         let key = layout::held(&topic_name("orders"), &subscription_name(name), expires_at, "x");

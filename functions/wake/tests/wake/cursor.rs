@@ -1,4 +1,4 @@
-//! Where a list begins: not at what was released and is walked past for days.
+//! The start of a list: past the objects that were released, which a list walks past for days.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What an operator forces: all that is parked for a subscription goes, a bounded part in each run.
+//! Deliveries that an operator forces: all that is parked for a subscription goes, a bounded part in each run.
 
 use std::time::Duration;
 

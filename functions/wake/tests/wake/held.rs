@@ -1,5 +1,5 @@
-//! What is held: in passes, in turn over the subscriptions, with the room there is, and by the state of its
-//! link.
+//! Held deliveries: released in passes, in turn over the subscriptions, as far as there is room, and by the
+//! state of their link.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ const LAST: Duration = Duration::from_secs(13);
 
 const LINK: &str = "https://a.example:443";
 
-/// Holds so many deliveries in one object, of a subscription of the topic `orders`, until so long from now.
+/// Holds deliveries in one object, of a subscription of the topic `orders`; they expire after `wait`.
 async fn hold(world: &World, subscription: &str, wait: Duration, id: &str, deliveries: usize) -> String {
     let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap());
     let key = layout::held(&topic, &name, world.clock.now() + wait, id);
@@ -62,7 +62,7 @@ async fn subscribe_at(world: &World, names: &[&str], endpoint: Value) {
     world.write("topics/orders.json", record.render()).await;
 }
 
-/// Runs once, for so many passes at most, while the clock goes on whenever it pauses.
+/// Runs once, for at most this number of passes, while the clock goes on whenever the run pauses.
 async fn run(world: &World, passes: u64) -> WakeReport {
     let deadline = world.clock.monotonic() + LAST + Duration::from_secs(passes);
     let time = async {
@@ -98,7 +98,7 @@ async fn observe(world: &World, observation: Observation) {
     links.observe(&[(link, observation)]).await.unwrap();
 }
 
-/// Has the link fail until it is left alone for ten minutes.
+/// Makes the link fail until no delivery goes to it for ten minutes.
 async fn retry(world: &World) {
     let last = Failure { outcome: OutcomeName::SocketError, status: None };
     for _ in 0..4 {
@@ -108,7 +108,7 @@ async fn retry(world: &World) {
     }
 }
 
-/// What the monitor writes that finds so many messages visible.
+/// Writes the pressure as the monitor does when it finds this number of visible messages.
 async fn write_pressure(world: &World, visible: u64) {
     let now = world.clock.now();
     let readings = Readings { visible: Some(visible), drain_secs: Some(0), ..Readings::default() };

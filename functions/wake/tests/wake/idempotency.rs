@@ -30,7 +30,7 @@ async fn check(age: Duration, later: Duration, is_deleted: bool) {
 
 #[tokio::test]
 async fn a_key_goes_after_a_day_and_not_before() {
-    // The hour that it is kept besides is for whoever claims it anew.
+    // A key is kept for an hour more, for a request that claims it again.
     let day = Duration::from_hours(25);
     check(day, NEXT, true).await;
     check(day.saturating_sub(Duration::from_millis(1)), NEXT, false).await;

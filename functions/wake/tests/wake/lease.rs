@@ -1,4 +1,4 @@
-//! Who holds the lease.
+//! The lease: of two runs at the same time, one holds it.
 
 use std::time::Duration;
 

@@ -14,4 +14,8 @@ mod pages;
 mod pressure;
 mod set_back;
 mod temporary;
+#[path = "../../src/testing/wiring.rs"]
+mod wiring;
 mod world;
+
+use posthaste_wake::WakePorts;

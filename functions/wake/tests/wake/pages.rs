@@ -7,12 +7,13 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_ports::Clock;
 
-use crate::world::{SHORT_PAGE, World};
+use crate::wiring::PAGE;
+use crate::world::World;
 
 #[tokio::test]
 async fn everything_due_is_released_however_short_the_pages_are() {
     let world = World::new();
-    for n in 0..=3 * SHORT_PAGE {
+    for n in 0..=3 * PAGE {
         world.park(Duration::ZERO, &n.to_string(), 2).await;
     }
     let later = world.park(Duration::from_mins(1), "later", 1).await;

@@ -25,7 +25,7 @@ const MARK: &str = "forcing/orders.billing";
 /// A delivery as an older program wrote it.
 const MESSAGE: &[u8] = include_bytes!("../../../../shared/core/src/stored/fixtures/delivery-v1.json");
 
-/// Where a test puts deliveries.
+/// A place where a test puts deliveries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Place {
     Parked,
@@ -65,7 +65,7 @@ async fn wait(world: &World, place: Place, subscription: &str, id: &str, message
     key
 }
 
-/// The same with so many deliveries that expire in an hour.
+/// The same, with deliveries that expire in an hour.
 async fn wait_for_an_hour(world: &World, place: Place, subscription: &str, id: &str, deliveries: usize) {
     let messages = vec![message(world.clock.now() + HOUR); deliveries];
     wait(world, place, subscription, id, &messages).await;
@@ -89,7 +89,7 @@ async fn run(world: &World) -> WakeReport {
     }
 }
 
-/// What a run sent: parked, forced and held deliveries.
+/// The numbers of parked, forced and held deliveries that a run sent.
 fn sent(report: &WakeReport) -> [usize; 3] {
     [report.sent, report.forced_sent, report.held_sent]
 }

@@ -12,7 +12,8 @@ use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 
-use crate::world::{SHORT_PAGE, World, key};
+use crate::wiring::PAGE;
+use crate::world::{World, key};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -99,13 +100,13 @@ async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
     });
     let world = World::with(&plan, &Plan::none());
     // More than a page of them.
-    for n in 0..=SHORT_PAGE {
+    for n in 0..=PAGE {
         park(&world, HOUR, &format!("{n}")).await;
     }
     park(&world, HOUR, "a").await;
     world.run_after(Duration::ZERO).await;
     world.clock.set_back(6 * HOUR);
-    let neighbours = SHORT_PAGE + 1;
+    let neighbours = PAGE + 1;
     assert_eq!(world.run_after(MINUTE).await.pulled_in, neighbours);
     // The next copy is durable before the old one goes, and every try finds it.
     for _ in 0..3 {
@@ -128,7 +129,7 @@ async fn what_a_look_of_more_than_one_run_could_not_move_is_tried_again_at_its_e
     });
     let world = World::with(&plan, &Plan::none());
     // Twenty pages, which are all that a run looks at, and some.
-    let in_a_run = 20 * SHORT_PAGE;
+    let in_a_run = 20 * PAGE;
     for n in 0..in_a_run + 2 {
         park(&world, HOUR, &format!("{n:02}")).await;
     }

@@ -81,7 +81,7 @@ async fn subscriptions(store: &MemoryStore) -> Option<Vec<String>> {
     Some(record.settings.subscriptions.keys().map(ToString::to_string).collect())
 }
 
-/// What a run deletes that begins so much later: topics and subscriptions.
+/// The topics and subscriptions that a run deletes which begins `later`.
 async fn deleted_after(world: &World, later: Duration) -> (usize, usize) {
     let report = world.run_after(later).await;
     (report.deleted_topics, report.deleted_subscriptions)

@@ -46,7 +46,7 @@ struct Places<'a> {
     topics: BTreeMap<String, Vec<usize>>,
 }
 
-/// These changes with their addressees; the topic `notices_topic` is notified of every change. All topics are
+/// Changes with their addressees; the topic `notices_topic` is notified of every change. All topics are
 /// looked at only where a link is among the changes, whose subscriptions may be on any topic.
 pub(super) async fn addressed<P: Ports>(
     ports: &WakePorts<P>,

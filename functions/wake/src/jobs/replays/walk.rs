@@ -207,7 +207,7 @@ mod tests {
 
     const ID: &str = "20260307T040500Z-x";
 
-    /// Writes a dead-letter object of so many events.
+    /// Writes a dead-letter object with this number of events.
     fn dead_letters(kit: &Kit, id: &str, events: usize) {
         let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
         let now = kit.clock.now();

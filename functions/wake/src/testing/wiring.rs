@@ -1,0 +1,41 @@
+//! wake's ports in memory, for its unit tests and for the tests of whole runs in `tests/wake`.
+
+use std::time::Duration;
+
+use posthaste_core::circuit::HealthSettings;
+use posthaste_ports::Bundle;
+use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
+use posthaste_testkit::endpoint::MemoryEndpoint;
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
+use posthaste_testkit::{Faulty, ManualClock, Plan, SeededEntropy};
+
+use crate::WakePorts;
+
+type Store = Faulty<MemoryStore>;
+
+pub(crate) type TestPorts =
+    Bundle<Faulty<MemoryQueue>, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
+
+/// Most objects of a page, whatever is asked for.
+pub(crate) const PAGE: usize = 3;
+
+/// Ports over this store and this queue, which fail by their plans.
+pub(crate) fn ports(
+    clock: &ManualClock,
+    (store, store_plan): (&MemoryStore, &Plan),
+    (queue, queue_plan): (&MemoryQueue, &Plan),
+    seed: u64,
+) -> WakePorts<TestPorts> {
+    let store = Faulty::new(store.clone(), "state", store_plan);
+    WakePorts {
+        deliveries: Faulty::new(queue.clone(), "deliveries", queue_plan),
+        state: store.clone(),
+        dead_letters: store.clone(),
+        registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
+        pressure: PressureReader::new(store.clone(), clock.clone(), Duration::ZERO),
+        links: LinkHealth::new(store, clock.clone(), HealthSettings::default()),
+        activity: Activity::default(),
+        clock: clock.clone(),
+        entropy: SeededEntropy::new(seed),
+    }
+}
