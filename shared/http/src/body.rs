@@ -74,7 +74,7 @@ impl Received {
         true
     }
 
-    /// Adds a piece, as far as there is room, and answers whether there was.
+    /// Adds the part of a piece that there is room for, and answers whether that was all of it.
     fn push(&mut self, mut piece: Bytes) -> bool {
         let room = RESPONSE_BODY_BYTES_MAX - self.len();
         let fits = piece.len() <= room;

@@ -18,7 +18,9 @@ use crate::body::{Received, SlicesBody};
 use crate::connection::{Connection, Exchange};
 use crate::dial::{dial, in_turn};
 use crate::failure::failure_of;
-use crate::names::{NameCache, NameLookup, SystemNames};
+use crate::names::NameLookup;
+use crate::names::cache::NameCache;
+use crate::names::system::SystemNames;
 use crate::pool::Pool;
 use crate::request::render;
 use crate::settings::ClientSettings;
@@ -55,7 +57,7 @@ impl<C: Clock> HyperWebhookClient<C> {
 }
 
 impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
-    /// A client that resolves names by `names`, whatever name server its settings have.
+    /// A client that resolves names by `names`; the name server of its settings is not used.
     pub fn with_names(settings: ClientSettings, clock: C, names: N) -> Result<Self, TlsSetupError> {
         Ok(Self {
             clock,
@@ -68,7 +70,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         })
     }
 
-    /// How many idle connections are kept.
+    /// The number of idle connections.
     pub fn idle_connections(&self) -> usize {
         self.pool.idle()
     }
@@ -137,14 +139,15 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     }
 }
 
-/// Why there is no answer, and what goes on all the same.
+/// Why there is no answer, and the request that is still under way.
 struct Unanswered {
     failure: SendFailure,
     late: Option<LateAnswer>,
 }
 
 impl Unanswered {
-    /// Out of time: what was begun goes on, and what had no connection by then is not sent any more.
+    /// The time has run out: a request that was begun goes on, and one without a connection is not sent any
+    /// more.
     fn in_time(begun: Option<Exchange>) -> Self {
         let failure = if begun.is_some() { SendFailure::TimedOut } else { SendFailure::ConnectTimedOut };
         Self { failure, late: begun.map(late) }
@@ -222,8 +225,8 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
 }
 
 impl<C: Clock, N: NameLookup> Evict for HyperWebhookClient<C, N> {
-    /// Closes idle connections and forgets expired names. The bytes are those of the names alone: the memory
-    /// of a connection in hyper, rustls and the kernel is unknown.
+    /// Closes idle connections and forgets expired names. The bytes count only the names: the memory of a
+    /// connection in hyper, rustls and the kernel is unknown.
     fn trim(&self) -> Evicted {
         let connections = Evicted { entries: self.pool.trim(), bytes: 0 };
         let names = self.shared.names.trim(self.clock.monotonic());

@@ -6,20 +6,20 @@
 //! connection is checked when it is taken out of the pool, and every few seconds in it.
 
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
+use tokio_util::io::InspectReader;
 
 use crate::body::SlicesBody;
 use crate::settings::RESPONSE_HEAD_BYTES_MAX;
@@ -30,21 +30,24 @@ pub(crate) struct Connection {
     driver: http1::Connection<TokioIo<Listening>, SlicesBody>,
     is_over: bool,
     was_heard: Arc<AtomicBool>,
-    address: IpAddr,
+    pub(crate) address: IpAddr,
 }
 
 impl Connection {
     /// Begins HTTP on a connected stream.
     pub(crate) async fn open(wire: Wire, address: IpAddr) -> hyper::Result<Self> {
         let was_heard = Arc::new(AtomicBool::new(false));
-        let io = TokioIo::new(Listening { wire, was_heard: was_heard.clone() });
+        let heard = was_heard.clone();
+        let note = move |read: &[u8]| {
+            // Nothing is read at the end of the stream.
+            if !read.is_empty() {
+                heard.store(true, Ordering::Relaxed);
+            }
+        };
+        let io = TokioIo::new(Listening::new(wire, Box::new(note)));
         let (sender, driver) =
             http1::Builder::new().max_buf_size(RESPONSE_HEAD_BYTES_MAX).handshake(io).await?;
         Ok(Self { sender, driver, is_over: false, was_heard, address })
-    }
-
-    pub(crate) fn address(&self) -> IpAddr {
-        self.address
     }
 
     /// True if any byte of an answer to the last request came.
@@ -97,75 +100,9 @@ impl Exchange {
     }
 }
 
-/// The bytes below HTTP.
-pub(crate) enum Wire {
-    Plain(TcpStream),
-    // Boxed: a TLS session is a few kilobytes, and connections move in and out of the pool.
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// The bytes below HTTP: plain, or in TLS. A TLS session is boxed, because it has a few kilobytes and
+/// connections move in and out of the pool.
+pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// A wire that notes when something was read from it.
-struct Listening {
-    wire: Wire,
-    was_heard: Arc<AtomicBool>,
-}
-
-macro_rules! on_wire {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match &mut $self.get_mut().wire {
-            Wire::Plain(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
-            Wire::Tls(stream) => {
-                let $stream = Pin::new(stream.as_mut());
-                $call
-            }
-        }
-    };
-}
-
-impl AsyncRead for Listening {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let was_heard = self.was_heard.clone();
-        let before = buffer.filled().len();
-        let polled = on_wire!(self, stream => stream.poll_read(cx, buffer));
-        if buffer.filled().len() > before {
-            was_heard.store(true, Ordering::Relaxed);
-        }
-        polled
-    }
-}
-
-impl AsyncWrite for Listening {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        on_wire!(self, stream => stream.poll_write(cx, bytes))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        on_wire!(self, stream => stream.poll_write_vectored(cx, slices))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match &self.wire {
-            Wire::Plain(stream) => stream.is_write_vectored(),
-            Wire::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_wire!(self, stream => stream.poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_wire!(self, stream => stream.poll_shutdown(cx))
-    }
-}
+/// A wire that shows all that is read from it.
+type Listening = InspectReader<Wire, Box<dyn FnMut(&[u8]) + Send>>;

@@ -83,9 +83,9 @@ async fn open(
             tracing::debug!(%link, %address, %error, "failed the TLS handshake");
             failure_of(&error)
         })?;
-        Wire::Tls(Box::new(stream))
+        Wire::Right(Box::new(stream))
     } else {
-        Wire::Plain(stream)
+        Wire::Left(stream)
     };
     Connection::open(wire, address).await.map_err(|error| failure_of(&error))
 }

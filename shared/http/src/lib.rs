@@ -12,7 +12,8 @@ mod settings;
 mod tls;
 
 pub use client::HyperWebhookClient;
-pub use names::{LookupError, NameLookup, SystemNames};
+pub use names::system::SystemNames;
+pub use names::{LookupError, NameLookup};
 pub use settings::{
     ClientSettings, DnsServerError, IDLE_KEPT_DEFAULT, IDLE_MAX_DEFAULT, IDLE_PER_LINK_MAX_DEFAULT,
     NAMES_KEPT_DEFAULT, RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX, parse_dns_server,

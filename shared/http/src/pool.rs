@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 
@@ -46,14 +46,13 @@ impl Pool {
         }
     }
 
-    /// The connection that was used last, if one is fit for a request that was validated for `addresses`
-    /// alone.
+    /// The last used connection that is fit for a request that was validated for `addresses`.
     pub(crate) fn take(&self, link: &Link, addresses: &[IpAddr], now: Duration) -> Option<Connection> {
         loop {
-            // Whatever is not fit is dropped here, outside the lock: that closes it.
-            let mut idle = self.lock().pop(link)?;
+            // A connection that is not fit is dropped, and so closed, outside the lock.
+            let mut idle = self.state.lock().pop(link)?;
             let is_young = now.saturating_sub(idle.since) < self.kept;
-            if is_young && addresses.contains(&idle.connection.address()) && idle.connection.is_usable() {
+            if is_young && addresses.contains(&idle.connection.address) && idle.connection.is_usable() {
                 return Some(idle.connection);
             }
         }
@@ -61,7 +60,7 @@ impl Pool {
 
     /// Keeps a usable connection, or closes it where there are enough.
     pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Connection, clock: &C) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.total >= self.total_max || self.per_link_max == 0 {
             return;
         }
@@ -80,7 +79,7 @@ impl Pool {
     /// Closes the idle connections of one link.
     pub(crate) fn drop_link(&self, link: &Link) {
         let closed = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let closed = state.links.remove(link).unwrap_or_default();
             state.total -= closed.len();
             closed
@@ -91,21 +90,21 @@ impl Pool {
     /// Closes every idle connection and answers how many there were.
     pub(crate) fn trim(&self) -> usize {
         let (closed, links) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             (std::mem::take(&mut state.total), std::mem::take(&mut state.links))
         };
         drop(links);
         closed
     }
 
-    /// How many are kept.
+    /// The number of idle connections.
     pub(crate) fn idle(&self) -> usize {
-        self.lock().total
+        self.state.lock().total
     }
 
     /// Closes what is too old, or was closed by the peer, and answers whether anything is left to sweep.
     fn sweep(&self, now: Duration) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for idle in state.links.values_mut() {
             idle.retain_mut(|idle| now.saturating_sub(idle.since) < self.kept && idle.connection.is_usable());
         }
@@ -114,11 +113,6 @@ impl Pool {
         // Under the same lock: a connection that comes next must start a sweeper of its own.
         state.is_swept = state.total > 0;
         state.is_swept
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole at every point at which code could panic.
-        self.state.lock()
     }
 }
 
@@ -137,7 +131,7 @@ struct Sweeper(Weak<Pool>);
 impl Drop for Sweeper {
     fn drop(&mut self) {
         if let Some(pool) = self.0.upgrade() {
-            pool.lock().is_swept = false;
+            pool.state.lock().is_swept = false;
         }
     }
 }

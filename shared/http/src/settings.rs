@@ -12,8 +12,8 @@ pub const IDLE_PER_LINK_MAX_DEFAULT: usize = 64;
 /// Idle connections kept in all. Each is one file descriptor and, with TLS, some 40 KiB.
 pub const IDLE_MAX_DEFAULT: usize = 1024;
 
-/// How long an idle connection is kept. Below the 60 s after which load balancers commonly close their side,
-/// so that we close first and a request seldom meets a connection that is just being closed.
+/// Time that an idle connection is kept. Load balancers commonly close their side after 60 s. We close first,
+/// so that a request seldom meets a connection that is just being closed.
 /// <https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html>
 pub const IDLE_KEPT_DEFAULT: Duration = Duration::from_secs(50);
 

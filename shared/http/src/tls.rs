@@ -65,7 +65,7 @@ pub(crate) fn connector(extra_root_file: Option<&Path>) -> Result<TlsConnector, 
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The platform's roots, as far as they can be read: one bad file in the store must not take the others away.
+/// The platform's readable roots: one bad file in the store must not hide the others.
 fn platform_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let loaded = rustls_native_certs::load_native_certs();

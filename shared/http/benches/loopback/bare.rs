@@ -1,4 +1,4 @@
-//! The same requests by hyper alone, a task per connection, nothing around it.
+//! The same requests with hyper and nothing around it, one task per connection.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};

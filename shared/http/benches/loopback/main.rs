@@ -109,7 +109,7 @@ fn headers() -> HeaderMap {
     headers
 }
 
-/// A task of its own, begun when it is first waited for.
+/// A task that is spawned at its first poll.
 async fn in_task(work: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(work).await.unwrap();
 }

@@ -102,7 +102,7 @@ fn acceptor(path: &str) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Answers whenever a body's worth of bytes came: one request at a time is all a connection carries.
+/// Answers after each request's bytes: a connection carries one request at a time.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut buffer = vec![0; 16 * 1024];
     let mut seen = 0;

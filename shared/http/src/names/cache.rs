@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::attempt::SendFailure;
 use posthaste_ports::{Clock, Evicted};
 
-use super::lookup::{LookupError, NameLookup};
+use super::{LookupError, NameLookup};
 
 /// Most names remembered at once.
 const NAMES_MAX: usize = 10_000;
@@ -64,7 +64,7 @@ impl<N: NameLookup> NameCache<N> {
     /// The place of the address that a host's next connection starts with: 0, 1, 2 … A host that is not
     /// remembered starts at 0.
     pub(crate) fn next_turn(&self, host: &str) -> usize {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(host) else { return 0 };
         let turn = entry.turn;
         entry.turn = turn.wrapping_add(1);
@@ -73,21 +73,21 @@ impl<N: NameLookup> NameCache<N> {
 
     /// Forgets one name. If it is being looked up, that answer is fresh and stays.
     pub(crate) fn forget(&self, host: &str) {
-        if let Some(entry) = self.lock().get_mut(host) {
+        if let Some(entry) = self.entries.lock().get_mut(host) {
             entry.answer = None;
         }
     }
 
     /// Forgets every name, and answers how many were known.
     pub(crate) fn flush(&self) -> usize {
-        let forgotten = std::mem::take(&mut *self.lock());
+        let forgotten = std::mem::take(&mut *self.entries.lock());
         self.names.forget();
         forgotten.values().filter(|entry| entry.answer.is_some()).count()
     }
 
     /// Forgets expired names. A name that is being looked up is kept, so that it has one look-up at a time.
     pub(crate) fn trim(&self, now: Duration) -> Evicted {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let is_over = |entry: &Entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
         let freed = entries.extract_if(|_, entry| is_over(entry));
         let freed =
@@ -97,13 +97,13 @@ impl<N: NameLookup> NameCache<N> {
     }
 
     fn fresh(&self, host: &str, now: Duration) -> Option<Answer> {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         let (answer, until) = entries.get(host)?.answer.as_ref()?;
         (now < *until).then(|| answer.clone())
     }
 
     fn asking(&self, host: &str, now: Duration) -> Arc<tokio::sync::Mutex<()>> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if entries.len() >= NAMES_MAX && !entries.contains_key(host) {
             entries.retain(|_, entry| entry.is_fresh(now));
             if entries.len() >= NAMES_MAX {
@@ -116,14 +116,9 @@ impl<N: NameLookup> NameCache<N> {
     fn remember(&self, host: &str, answer: Answer, now: Duration) {
         let kept = if answer.is_ok() { self.kept } else { self.kept.min(FAILURES_KEPT) };
         // Nothing is remembered for a name that was flushed while it was looked up.
-        if let Some(entry) = self.lock().get_mut(host) {
+        if let Some(entry) = self.entries.lock().get_mut(host) {
             entry.answer = Some((answer, now + kept));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        // No code panics while it holds the lock.
-        self.entries.lock()
     }
 }
 
@@ -238,10 +233,10 @@ mod tests {
         let _asking = cache.asking("c", clock.monotonic());
         let bytes = "old".len() + size_of::<IpAddr>();
         assert_eq!(cache.trim(clock.monotonic()), Evicted { entries: 1, bytes });
-        let mut kept: Vec<_> = cache.lock().keys().cloned().collect();
+        let mut kept: Vec<_> = cache.entries.lock().keys().cloned().collect();
         kept.sort_unstable();
         assert_eq!(kept, ["b", "c"]);
-        // Of one that is only being asked for nothing is known that could be forgotten.
+        // A name that is still being asked for has nothing to forget.
         assert_eq!(cache.flush(), 1);
     }
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use posthaste_ports::Clock;
 
-use super::lookup::LookupError;
+use super::LookupError;
 
-/// How long IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is longer, because
-/// all addresses of a host are validated together, and no attempt waits for it while a name is remembered.
+/// Time that IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is longer,
+/// because all addresses of a host are validated together, and no attempt waits for it while a name is
+/// remembered.
 const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
 
-/// How long IPv6 addresses wait for the answer about IPv4: time for a server that is slow, and little of an
+/// Time that IPv6 addresses wait for the answer about IPv4: time for a server that is slow, and little of an
 /// attempt's timeout where a server is silent about IPv4.
 const IPV4_DELAY: Duration = Duration::from_secs(2);
 
@@ -63,8 +64,8 @@ async fn in_time(
     }
 }
 
-/// Addresses of either family count. That a name does not exist is believed of IPv4's answer alone: there are
-/// name servers that say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
+/// Addresses of either family count. Only IPv4's answer decides that a name does not exist: some name servers
+/// say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
 fn joined(v4: Answer, v6: Option<Answer>) -> Answer {
     match (v4, v6) {
         (Ok(mut addresses), Some(Ok(more))) => {
@@ -103,7 +104,7 @@ mod tests {
         addresses.iter().map(|address| address.parse().unwrap()).collect()
     }
 
-    /// Looks both up, each family answering after so many milliseconds, and answers how long it took.
+    /// Looks both up, each family with its delay in milliseconds, and answers how long it took.
     async fn looked_up(v4: (u64, Script), v6: (u64, Script)) -> (Answer, u64) {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let both = both_families(family(&clock, v4.0, v4.1), family(&clock, v6.0, v6.1), &clock);

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use posthaste_ports::Clock;
 
 use super::families::both_families;
-use super::lookup::{LookupError, NameLookup};
+use super::{LookupError, NameLookup};
 
 /// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up, or by one name
 /// server alone.

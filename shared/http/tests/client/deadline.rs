@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::endpoint::{Endpoint, OK, Step, exchange, write};
 use crate::{TIMEOUT, answered, brief, on_loopback, post, settle};
 
-/// Sends to `endpoint`, lets `steps` of its script happen, then lets the time run out but for `left`.
+/// Sends to `endpoint`, waits for `steps` of its script, then moves the clock to `left` before the deadline.
 async fn after(
     script: Vec<Step>,
     steps: usize,

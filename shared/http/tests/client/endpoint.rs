@@ -23,7 +23,7 @@ pub(crate) enum Step {
     Flood(&'static str),
     /// Waits for the test.
     Until(Arc<Notify>),
-    /// Waits for ever.
+    /// Waits and never answers.
     Hang,
 }
 
@@ -70,12 +70,12 @@ impl Endpoint {
         format!("http://{}/hook?tenant=a", self.address)
     }
 
-    /// How many connections were accepted.
+    /// The number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.log.connections.lock().unwrap().len()
     }
 
-    /// How each connection's TLS handshake went; `None` for plain ones and those that failed.
+    /// The TLS handshake of each connection; `None` for plain connections and failed handshakes.
     pub(crate) fn handshakes(&self) -> Vec<Option<HandshakeKind>> {
         self.log.connections.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! TLS: whom the client believes, and what a failed handshake is called.
+//! TLS: the authorities that the client trusts, and the result of a failed handshake.
 
 use std::path::PathBuf;
 use std::sync::Arc;
