@@ -11,12 +11,10 @@ mod damage;
 mod disk;
 mod engine;
 mod failure;
-mod folder;
 mod gauges;
 mod inbox;
 mod index;
 mod lock;
-mod open_error;
 mod options;
 mod queue;
 mod queue_state;
@@ -40,11 +38,11 @@ use commit::Committer;
 use disk::{Disk, FolderDisk};
 use engine::Engine;
 use failure::EngineError;
+pub use failure::OpenError;
 use gauges::Counters;
 pub use gauges::Gauges;
 use inbox::Inbox;
 use lock::FolderLock;
-pub use open_error::OpenError;
 pub use options::LocalOptions;
 pub use queue::LocalQueue;
 use queue_state::QueueState;
@@ -57,8 +55,8 @@ use crate::private;
 
 /// The embedded store of one data folder. Clones, queues and the state store share it.
 ///
-/// Its calls need a tokio runtime. When the last of them is dropped, what waits is still written,
-/// in the background; [`close`](Self::close) waits for that.
+/// Calls need a tokio runtime. When the last clone is dropped, waiting work is still written in the
+/// background; [`close`](Self::close) waits for that.
 #[derive(Debug, Clone)]
 pub struct Local<C> {
     handle: Arc<Handle>,
@@ -66,8 +64,8 @@ pub struct Local<C> {
 }
 
 impl<C: Clock> Local<C> {
-    /// Opens the data folder, making it if need be, and takes its lock. `entropy` names a new folder, so that
-    /// message ids differ between folders.
+    /// Opens the data folder, makes it if it is missing, and takes its lock. `entropy` names a new folder, so
+    /// that message ids differ between folders.
     #[expect(clippy::needless_pass_by_value, reason = "options and entropy are built for this one call")]
     pub fn open(
         dir: &Path,
@@ -78,7 +76,7 @@ impl<C: Clock> Local<C> {
         let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
         disk::make_folder(dir).and_then(|()| private::narrow(dir)).map_err(folder)?;
         let mut lock = FolderLock::take(dir)?;
-        let disk = FolderDisk::new(dir.to_owned());
+        let disk = FolderDisk(dir.to_owned());
         let engine = |source| OpenError::of(dir, source);
         if !disk.exists().map_err(folder)? {
             Engine::make(&disk, new_folder_id(&entropy)).map_err(engine)?;
@@ -99,7 +97,7 @@ impl<C: Clock> Local<C> {
         let queues = QUEUES.map(|name| QueueState::new(name, options));
         let now = clock.now();
         let visit = |sequence, header: Option<record::Header<'_>>| match header {
-            Some(header) => queues[usize::from(record::number_of(header.queue))].lock().insert(
+            Some(header) => queues[usize::from(record::number_of(header.queue))].index.lock().insert(
                 sequence,
                 header.group,
                 header.due,
@@ -128,12 +126,12 @@ impl<C: Clock> Local<C> {
 
     /// One of the queues.
     pub fn queue(&self, name: QueueName) -> LocalQueue<C> {
-        LocalQueue::new(self.handle.clone(), self.clock.clone(), name)
+        LocalQueue { handle: self.handle.clone(), clock: self.clock.clone(), name }
     }
 
     /// The state objects.
     pub fn state(&self) -> StateStore {
-        StateStore::new(self.handle.clone())
+        StateStore { handle: self.handle.clone() }
     }
 
     /// Measurements for the monitor.
@@ -157,11 +155,11 @@ impl<C: Clock> Local<C> {
 }
 
 impl<C: Clock> Evict for Local<C> {
-    /// Forgets the bodies of recent messages, which lie on disk too. The engine's own pages stay: it bounds
-    /// them, but cannot be asked to give them back.
+    /// Forgets the bodies of recent messages, which are on disk too. The engine's own pages stay: it bounds
+    /// them but cannot give them back on demand.
     fn trim(&self) -> Evicted {
         // Dropped without the lock, on which every send and receive waits.
-        let bodies = self.handle.shared.bodies().take_all();
+        let bodies = self.handle.shared.bodies.lock().take_all();
         bodies.held()
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, validate,
 };
@@ -31,7 +31,7 @@ const TEMPORARY_FOLDER: &str = ".posthaste-tmp";
 
 /// Keeps objects as files in one folder. Clones share it.
 ///
-/// Two limits are the file system's: a segment of a key has at most 255 bytes, and a key cannot also be the
+/// The file system adds two limits: a segment of a key has at most 255 bytes, and a key cannot also be the
 /// folder of another (`a` beside `a/b`). Both are refused with kind `Invalid`, as is a segment that begins
 /// with `.posthaste-`. An [`ETag`] is the SHA-256 of the content, as S3's is a hash of it: writing the same
 /// bytes again gives the same version.
@@ -45,12 +45,14 @@ struct Shared {
     root: PathBuf,
     temporaries_ever: AtomicU64,
     /// Held from looking at a condition until the change is durable: writers take turns to commit, not to
-    /// write.
+    /// write. A folder is remembered only after the fact, so what is remembered is right even if a holder
+    /// panicked.
     folders: Mutex<Folders>,
 }
 
 impl FileStore {
-    /// Opens the store in `root`, which is made if need be, and removes what a crash left half written.
+    /// Opens the store in `root`, makes the folder if it is missing, and removes files that a crash left half
+    /// written.
     ///
     /// Blocks; meant for the start of a process. At most one store may be open on a folder.
     pub fn open(root: &Path) -> Result<Self, PortError> {
@@ -119,11 +121,6 @@ impl ObjectStore for FileStore {
 }
 
 impl Shared {
-    fn folders(&self) -> MutexGuard<'_, Folders> {
-        // What is remembered is added only after the fact, so it is right even where a holder panicked.
-        self.folders.lock()
-    }
-
     fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
         validate::key(key).map_err(|refusal| refusal.at(doing))?;
         if key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX)) {
@@ -140,7 +137,7 @@ impl Shared {
         condition: &PutCondition,
     ) -> Result<ETag, PortError> {
         let mut temporary = self.write_temporary(bytes).map_err(|e| disk::error(doing, e))?;
-        let mut folders = self.folders();
+        let mut folders = self.folders.lock();
         if !holds(condition, path).map_err(|e| disk::error(doing, e))? {
             return Err(PortError::new(doing, ErrorKind::PreconditionFailed));
         }
@@ -166,7 +163,7 @@ impl Shared {
         let path = folder.join(number.to_string());
         let written = Temporary::write(path.clone(), bytes);
         if written.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
-            let mut folders = self.folders();
+            let mut folders = self.folders.lock();
             folders.forget();
             folders.ensure(&folder)?;
             drop(folders);
@@ -176,7 +173,7 @@ impl Shared {
     }
 
     fn delete(&self, path: &Path) -> std::io::Result<()> {
-        let mut folders = self.folders();
+        let mut folders = self.folders.lock();
         if !disk::is_file(path)? {
             return Ok(());
         }

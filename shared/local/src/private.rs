@@ -1,5 +1,5 @@
-//! Files and folders for their owner alone, under any umask: signing secrets, publish keys and payloads lie
-//! in them.
+//! Files and folders that only their owner can use, under any umask: they hold signing secrets, publish keys
+//! and payloads.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ const FOLDER_MODE: u32 = 0o700;
 /// Mode bits of a folder's owner.
 const OWNER: u32 = 0o700;
 
-/// Mode bits of everybody but the owner.
+/// Mode bits of all users except the owner.
 const OTHERS: u32 = 0o077;
 
 /// Mode bit of a folder that several users share, such as `/tmp`.
@@ -34,11 +34,11 @@ pub fn make_folder(dir: &Path) -> io::Result<()> {
     ensure(mode, FOLDER_MODE, |mode| std::fs::set_permissions(dir, mode)).map(drop)
 }
 
-/// Makes a folder. Those above it that are missing are made as the umask says, but for their owner's rights.
+/// Makes a folder. Missing parents get the mode that the umask gives, and all rights for their owner.
 pub fn make_folders(dir: &Path) -> io::Result<()> {
     match make_above(dir).and_then(|()| make_folder(dir)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // It was there, or another process has made it meanwhile.
+            // The folder was there, or another process has just made it.
             if dir.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
         }
         other => other,
@@ -46,7 +46,7 @@ pub fn make_folders(dir: &Path) -> io::Result<()> {
 }
 
 fn make_above(dir: &Path) -> io::Result<()> {
-    // An empty path is what lies above the first folder of a relative one.
+    // The parent of a relative path's first folder is an empty path.
     let above = dir.ancestors().skip(1).filter(|above| *above != Path::new(""));
     let missing: Vec<_> = above.take_while(|above| !above.is_dir()).collect();
     for folder in missing.into_iter().rev() {
@@ -55,7 +55,7 @@ fn make_above(dir: &Path) -> io::Result<()> {
                 let mode = mode_of(&std::fs::metadata(folder)?);
                 ensure(mode, mode | OWNER, |mode| std::fs::set_permissions(folder, mode))?;
             }
-            // Another process has made it meanwhile.
+            // Another process has just made it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             Err(error) => return Err(error),
         }
@@ -63,8 +63,8 @@ fn make_above(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file. One that is made by this is its owner's alone, one that was there is narrowed to that, as
-/// far as the file system lets it.
+/// Opens a file. Only its owner can use a file that is made here; an existing file is narrowed to that where
+/// the file system allows it.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let is_new = !path.try_exists()?;
     let file = options.clone().mode(FILE_MODE).open(path)?;
@@ -74,13 +74,13 @@ pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file, in the place of one that was there.
+/// Writes a file and replaces an existing one.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     open(OpenOptions::new().write(true).create(true).truncate(true), path)?.write_all(bytes)
 }
 
-/// Takes the rights of everybody but the owner away from a file or folder. Where that is refused, or a folder
-/// is one that several users share, it stays open to them, and the log says so.
+/// Takes the rights of other users away from a file or folder. If that is refused, or if the folder is one
+/// that several users share, it stays open to them, and the log says so.
 pub fn narrow(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     if found.is_dir() && mode_of(&found) & STICKY != 0 && mode_of(&found) & OTHERS != 0 {
@@ -94,15 +94,15 @@ pub fn narrow(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Narrows a folder and all that lies in it, the folder last: its own mode says that all of it was done, so
-/// that the next start need not look again. Links are not followed. Where a mode cannot be changed, the log
-/// says so once.
+/// Narrows a folder and all its content, the folder last: its own mode then shows that all is done, so that
+/// the next start does not look again. Links are not followed. If a mode cannot be changed, the log says so
+/// once.
 pub fn narrow_all(dir: &Path) -> io::Result<()> {
     let mode = mode_of(&std::fs::metadata(dir)?);
     if mode & OTHERS == 0 {
         return Ok(());
     }
-    // Where there are no modes at all, that of a million files in the folder need not be tried.
+    // If the file system has no modes, a million files in the folder are not tried one by one.
     if !has_modes(std::fs::set_permissions(dir, Permissions::from_mode(mode)))? {
         warn(dir);
         return Ok(());
@@ -112,7 +112,7 @@ pub fn narrow_all(dir: &Path) -> io::Result<()> {
 }
 
 fn narrow_inside(dir: &Path) -> io::Result<()> {
-    // A list instead of recursion: how deep folders lie is up to the names in them.
+    // A list instead of recursion, because folders may be nested to any depth.
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -161,8 +161,8 @@ fn was_accepted(set: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// True if it is worth trying what lies in a folder whose mode was set: another user's folder may hold files
-/// of this one.
+/// True if it is worth trying the content of a folder after its own mode: a folder of another user may hold
+/// files of this user.
 fn has_modes(set: io::Result<()>) -> io::Result<bool> {
     match set {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),

@@ -68,7 +68,7 @@ impl queue::QueueHarness for Embedded {
     }
 
     async fn pass(&self, length: Duration) {
-        // A commit takes real time, which this clock knows nothing of.
+        // A commit takes real time, and this clock does not move in it.
         while self.waits_for_a_commit() {
             tokio::task::yield_now().await;
         }

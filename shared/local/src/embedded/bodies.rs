@@ -7,10 +7,10 @@ use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Evicted;
 
-/// Bytes of an entry besides its body, roughly.
+/// Approximate bytes of an entry without its body.
 const ENTRY_OVERHEAD_BYTES: usize = 80;
 
-/// A message's content: what a receive shows of it besides ids and counts.
+/// The content of a message, without ids and counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) sent_at: Timestamp,

@@ -1,15 +1,15 @@
-//! A look at all that a data folder holds: which messages and objects are whole. It changes nothing on disk.
+//! A check of a whole data folder: which messages and objects are intact. It changes nothing on disk.
 
+use std::error::Error;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::damage::catch_panic;
+use super::disk::ENGINE_FILE;
 use super::engine::{begin_opening, on_backend};
-use super::failure::{EngineError, failed};
-use super::folder::ENGINE_FILE;
-use super::open_error::OpenError;
+use super::failure::{EngineError, OpenError};
 use super::record::{self, Header};
 use super::scan::{scan, validate};
 use super::store::is_as_written;
@@ -19,7 +19,7 @@ use super::unwritten::Unwritten;
 /// Most damages that are named one by one.
 const NAMED_MAX: usize = 1000;
 
-/// Bytes of pages kept in memory meanwhile.
+/// Bytes of pages kept in memory during a check.
 const CACHE_BYTES: usize = 64 << 20;
 
 /// The contents of a data folder.
@@ -29,11 +29,11 @@ pub struct CheckReport {
     pub messages: u64,
     /// State objects that were looked at.
     pub objects: u64,
-    /// Messages of a version before digests: whether a byte of theirs was altered cannot be told.
+    /// Messages of a version before digests, in which an altered byte cannot be found.
     pub without_digest: u64,
-    /// How much is damaged.
+    /// The number of damages.
     pub damages: u64,
-    /// The first of it by name.
+    /// Descriptions of the first damages.
     pub named: Vec<String>,
 }
 
@@ -46,13 +46,9 @@ impl CheckReport {
     }
 
     fn failed(&mut self, doing: &str, error: &EngineError) {
-        let mut text = format!("{doing}: {error}");
-        let mut cause = std::error::Error::source(error);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        self.damaged(text);
+        let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
+        let causes: Vec<_> = causes.map(ToString::to_string).collect();
+        self.damaged(format!("{doing}: {}", causes.join(": ")));
     }
 }
 
@@ -82,10 +78,10 @@ fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
     let backend = Unwritten::new(file).map_err(EngineError::Disk)?;
     let mut database = on_backend(Box::new(backend), CACHE_BYTES, &std::sync::Arc::default())?;
     validate(&database)?;
-    // As a start does it, but in memory alone; a folder of an older version gets its new table.
+    // The same as at a start, but only in memory. A folder of an older version gets its new table.
     let begin = begin_opening(&database, 0)?;
     read_all(&database, begin.first_sequence, report)?;
-    match catch_panic(|| database.check_integrity().map_err(failed)) {
+    match catch_panic(|| Ok(database.check_integrity()?)) {
         Ok(true) => {}
         Ok(false) => report.damaged("the store: its pages and its list of free pages disagree".to_owned()),
         Err(error) => report.failed("the store's pages", &error),
@@ -94,7 +90,7 @@ fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
 }
 
 fn read_all(database: &Database, next: u64, report: &mut CheckReport) -> Result<(), EngineError> {
-    let transaction = database.begin_read().map_err(failed)?;
+    let transaction = database.begin_read()?;
     if let Err(error) = catch_panic(|| scan(&transaction, next, |_, _| {}).map(drop)) {
         report.failed("the store", &error);
     }
@@ -110,8 +106,8 @@ fn read_all(database: &Database, next: u64, report: &mut CheckReport) -> Result<
 }
 
 fn read_messages(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), EngineError> {
-    for row in transaction.open_table(MESSAGES).map_err(failed)?.iter().map_err(failed)? {
-        let (sequence, record) = row.map_err(failed)?;
+    for row in transaction.open_table(MESSAGES)?.iter()? {
+        let (sequence, record) = row?;
         report.messages += 1;
         report.without_digest += u64::from(!record::is_verifiable(record.value()));
         if Header::read(record.value()).is_none() {
@@ -123,12 +119,12 @@ fn read_messages(transaction: &ReadTransaction, report: &mut CheckReport) -> Res
 }
 
 fn read_objects(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), EngineError> {
-    let contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
-    for row in transaction.open_table(OBJECTS).map_err(failed)?.iter().map_err(failed)? {
-        let (key, facts) = row.map_err(failed)?;
+    let contents = transaction.open_table(OBJECT_BYTES)?;
+    for row in transaction.open_table(OBJECTS)?.iter()? {
+        let (key, facts) = row?;
         let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
         report.objects += 1;
-        let is_whole = catch_panic(|| match contents.get(key).map_err(failed)? {
+        let is_whole = catch_panic(|| match contents.get(key)? {
             Some(bytes) => is_as_written(transaction, key, facts, bytes.value()),
             None => Ok(false),
         });

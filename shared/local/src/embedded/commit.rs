@@ -23,7 +23,7 @@ const DAMAGED_COMMITS_MAX: u32 = 64;
 /// The result of a job within a transaction.
 type Outcome = Result<Done, Failed>;
 
-/// How the engine ended a transaction that failed.
+/// The fate of a transaction that failed.
 enum Recovered {
     /// The transaction took no effect.
     Undone,
@@ -39,8 +39,8 @@ struct Unresolved {
     deletes: Vec<u64>,
 }
 
-/// Refuses what waits and all that comes when the thread ends, by a panic too: no caller waits for a thread
-/// that is gone.
+/// Refuses waiting and later work when the thread ends, also by a panic: no caller waits for a thread that is
+/// gone.
 struct Refused(Arc<Shared>);
 
 impl Drop for Refused {
@@ -174,12 +174,9 @@ impl Committer {
         let Some(unresolved) = self.unresolved.take() else { return Ok(()) };
         if commit > self.commit {
             self.commit = commit;
-            self.apply(unresolved.jobs.into_iter().map(|(work, outcome)| (work, outcome.ok())));
+            self.apply(unresolved.jobs);
         } else {
-            for (work, _) in unresolved.jobs {
-                self.undo(work);
-            }
-            self.shared.inbox.delete_again(&unresolved.deletes);
+            self.undo_all(unresolved);
         }
         Ok(())
     }
@@ -201,8 +198,7 @@ impl Committer {
         let (refused, kept) = batch.jobs.into_iter().partition(is_send);
         batch.jobs = kept;
         for job in refused {
-            // A caller that gave up needs no answer.
-            let _: Result<_, _> = job.answer.send(Err(Failed { kind: ErrorKind::Full, cause: None }));
+            job.refuse(Failed { kind: ErrorKind::Full, cause: None });
         }
         batch
     }
@@ -235,13 +231,10 @@ impl Committer {
     }
 
     fn succeed(&self, batch: Batch, outcomes: Vec<Outcome>) {
-        let mut answers = Vec::with_capacity(batch.jobs.len());
-        let mut works = Vec::with_capacity(batch.jobs.len());
-        for (job, outcome) in batch.jobs.into_iter().zip(outcomes) {
-            works.push((job.work, outcome.clone().ok()));
-            answers.push((job.answer, outcome));
-        }
-        self.apply(works.into_iter());
+        let jobs = batch.jobs.into_iter().zip(outcomes);
+        let parts = jobs.map(|(job, outcome)| ((job.work, outcome.clone()), (job.answer, outcome)));
+        let (works, answers): (Vec<_>, Vec<_>) = parts.unzip();
+        self.apply(works);
         for (answer, outcome) in answers {
             let _: Result<_, _> = answer.send(outcome);
         }
@@ -258,32 +251,31 @@ impl Committer {
         // `Full` promises that nothing was written.
         let kind = if matches!(recovered, Recovered::Undone) { error.kind() } else { ErrorKind::Other };
         let failed = Failed { kind, cause: Some(Arc::new(error)) };
-        let mut works = Vec::with_capacity(batch.jobs.len());
-        let outcomes = outcomes.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
-        for (job, outcome) in batch.jobs.into_iter().zip(outcomes) {
-            let _: Result<_, _> = job.answer.send(Err(failed.clone()));
-            works.push((job.work, outcome.unwrap_or_else(|| Err(failed.clone()))));
-        }
+        let refuse = || Err(failed.clone());
+        let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
+        let jobs = batch.jobs.into_iter().zip(outcomes);
+        let jobs = jobs.map(|(job, outcome)| (job.refuse(failed.clone()), outcome)).collect();
+        let ended = Unresolved { jobs, deletes: batch.deletes };
         match recovered {
-            Recovered::Undone => {
-                for (work, _) in works {
-                    self.undo(work);
-                }
-                self.shared.inbox.delete_again(&batch.deletes);
-            }
-            Recovered::TookEffect => {
-                self.apply(works.into_iter().map(|(work, outcome)| (work, outcome.ok())));
-            }
-            Recovered::Unknown => self.unresolved = Some(Unresolved { jobs: works, deletes: batch.deletes }),
+            Recovered::Undone => self.undo_all(ended),
+            Recovered::TookEffect => self.apply(ended.jobs),
+            Recovered::Unknown => self.unresolved = Some(ended),
         }
+    }
+
+    /// Restores the memory of before a transaction that took no effect.
+    fn undo_all(&self, undone: Unresolved) {
+        for (work, _) in undone.jobs {
+            self.undo(work);
+        }
+        self.shared.inbox.delete_again(&undone.deletes);
     }
 
     /// There is no engine: nothing was begun.
     fn fail(&self, batch: Batch, error: EngineError) {
         let failed = Failed { kind: error.kind(), cause: Some(Arc::new(error)) };
         for job in batch.jobs {
-            let _: Result<_, _> = job.answer.send(Err(failed.clone()));
-            self.undo(job.work);
+            self.undo(job.refuse(failed.clone()));
         }
         self.shared.inbox.delete_again(&batch.deletes);
     }

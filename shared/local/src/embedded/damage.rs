@@ -12,11 +12,13 @@ use super::failure::EngineError;
 use super::queue_state::QueueState;
 use super::record::number_of;
 
-/// Stands before a damaged record where it is kept. No message begins so, so nothing takes it for one.
+/// The text in front of a damaged record that is kept. No message begins with it, so no function takes the
+/// record for a message.
 const NOTE: &str =
     "posthaste: this message was damaged on disk and not sent; its record follows byte for byte\n";
 
-/// Runs what reads or writes the engine's file. In places the engine panics on a damaged page.
+/// Runs work on the engine's file, and turns a panic into an error: in places the engine panics on a damaged
+/// page.
 pub(super) fn catch_panic<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
 }
@@ -26,11 +28,11 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").to_owned()
 }
 
-/// Puts a damaged message where it is kept as it is, instead of where it would be sent from.
+/// Moves a damaged message to the redrive queue: it is kept as it is instead of being sent.
 pub(super) fn set_aside(queues: &[QueueState; 3], sequence: u64, now: Timestamp) {
     tracing::error!(sequence, "a message is damaged on disk: it is not sent but kept as a dead letter");
     let redrive = usize::from(number_of(QueueName::Redrive));
-    queues[redrive].lock().insert(sequence, "", Timestamp::EPOCH, now);
+    queues[redrive].index.lock().insert(sequence, "", Timestamp::EPOCH, now);
     queues[redrive].changed.notify_one();
 }
 

@@ -11,10 +11,12 @@ use std::time::Duration;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-use super::folder::ENGINE_FILE;
 use crate::private;
 
-/// Names the engine's file while a new folder is made.
+/// The engine's file.
+pub(super) const ENGINE_FILE: &str = "posthaste.redb";
+
+/// The engine's file while a new folder is made.
 const NEW_ENGINE_FILE: &str = "posthaste.redb.new";
 
 /// A place for the engine's one file.
@@ -32,10 +34,9 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
     fn retry_pause(&self) -> Duration;
 }
 
-/// Makes a folder and those above it that are missing; their names survive a power cut, as what is put into
-/// them does.
+/// Makes a folder and its missing parents; their names survive a power cut, like their content.
 pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
-    // An empty path is what lies above the first folder of a relative one.
+    // The parent of a relative path's first folder is an empty path.
     let missing = dir.ancestors().take_while(|folder| *folder != Path::new("") && !folder.is_dir());
     let parents: Vec<_> = missing.map(|folder| folder.parent().unwrap_or(folder)).collect();
     private::make_folders(dir)?;
@@ -49,31 +50,25 @@ fn sync_folder(dir: &Path) -> io::Result<()> {
 
 /// The file in the data folder.
 #[derive(Debug)]
-pub(super) struct FolderDisk {
-    dir: PathBuf,
-}
+pub(super) struct FolderDisk(pub(super) PathBuf);
 
 impl FolderDisk {
-    pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir }
-    }
-
     /// True if there is a file.
     pub(super) fn exists(&self) -> io::Result<bool> {
-        self.dir.join(ENGINE_FILE).try_exists()
+        self.0.join(ENGINE_FILE).try_exists()
     }
 
-    /// Begins the file of a new folder, under another name: a file of the right name was whole once, so one
-    /// that is empty is damaged and not new.
+    /// Begins the file of a new folder under another name. A file gets the right name only when it is whole,
+    /// so an empty file of that name is damaged and not new.
     pub(super) fn begin(&self) -> io::Result<Box<dyn StorageBackend>> {
         let options = OpenOptions::new().create(true).read(true).write(true).truncate(true).clone();
-        backend(private::open(&options, &self.dir.join(NEW_ENGINE_FILE))?)
+        backend(private::open(&options, &self.0.join(NEW_ENGINE_FILE))?)
     }
 
-    /// Gives the file that was begun its name, which survives a power cut as its bytes do.
+    /// Gives the new file its name, which survives a power cut like the bytes.
     pub(super) fn finish(&self) -> io::Result<()> {
-        std::fs::rename(self.dir.join(NEW_ENGINE_FILE), self.dir.join(ENGINE_FILE))?;
-        sync_folder(&self.dir)
+        std::fs::rename(self.0.join(NEW_ENGINE_FILE), self.0.join(ENGINE_FILE))?;
+        sync_folder(&self.0)
     }
 }
 
@@ -84,7 +79,7 @@ fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
 
 impl Disk for FolderDisk {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let file = private::open(OpenOptions::new().read(true).write(true), &self.dir.join(ENGINE_FILE))?;
+        let file = private::open(OpenOptions::new().read(true).write(true), &self.0.join(ENGINE_FILE))?;
         if file.metadata()?.len() == 0 {
             // The engine would take it for a new one.
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
@@ -93,14 +88,14 @@ impl Disk for FolderDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(&self.dir)?;
+        let stat = rustix::fs::statvfs(&self.0)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn used_bytes(&self) -> io::Result<u64> {
         /// The unit in which `stat` counts a file's room, for every block size of the file system.
         const BLOCK_BYTES: u64 = 512;
-        let stat = rustix::fs::stat(self.dir.join(ENGINE_FILE))?;
+        let stat = rustix::fs::stat(self.0.join(ENGINE_FILE))?;
         Ok(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK_BYTES))
     }
 
@@ -163,7 +158,7 @@ mod tests {
     #[test]
     fn a_device_tells_its_free_bytes_and_those_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = FolderDisk::new(folder.path().to_owned());
+        let disk = FolderDisk(folder.path().to_owned());
         assert!(disk.free_bytes().unwrap() > 0);
         assert_eq!(disk.used_bytes().unwrap_err().kind(), io::ErrorKind::NotFound);
         std::fs::write(folder.path().join(ENGINE_FILE), [b'x'; 10_000]).unwrap();

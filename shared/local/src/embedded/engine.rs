@@ -10,7 +10,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBa
 use super::bodies::Content;
 use super::damage::catch_panic;
 use super::disk::{AnyBackend, Disk, FolderDisk};
-use super::failure::{EngineError, failed};
+use super::failure::EngineError;
 use super::record::Header;
 use super::scan::validate;
 use super::tables::{
@@ -32,7 +32,7 @@ pub(super) struct Engine {
     disk: Box<dyn Disk>,
     cache_bytes: usize,
     database: RwLock<Option<Database>>,
-    /// How often it was tried to sync.
+    /// Number of tries to sync.
     syncs: Arc<AtomicU64>,
     /// A read met damage that may have left the engine in any state: it is opened again before the next
     /// commit.
@@ -44,7 +44,7 @@ pub(super) struct Engine {
 pub(super) enum Found {
     Whole(Content),
     Missing,
-    /// The bytes are not those that were written. There are none where the engine could not read them.
+    /// The bytes are not those that were written; `None` where the engine could not read them.
     Damaged(Option<Bytes>),
 }
 
@@ -107,7 +107,7 @@ impl Engine {
     ) -> Result<T, EngineError> {
         let result = catch_panic(|| {
             let database = self.database.read();
-            let transaction = database.as_ref().ok_or(EngineError::Closed)?.begin_read().map_err(failed)?;
+            let transaction = database.as_ref().ok_or(EngineError::Closed)?.begin_read()?;
             drop(database);
             read(&transaction)
         });
@@ -119,7 +119,7 @@ impl Engine {
 
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, EngineError> {
         let database = self.database.read();
-        database.as_ref().ok_or(EngineError::Closed)?.begin_write().map_err(failed)
+        Ok(database.as_ref().ok_or(EngineError::Closed)?.begin_write()?)
     }
 
     /// The device behind it.
@@ -127,20 +127,20 @@ impl Engine {
         &*self.disk
     }
 
-    /// How often it was tried to sync: a commit that failed before its sync took no effect.
+    /// Number of tries to sync. A commit that failed before its sync took no effect.
     pub(super) fn syncs(&self) -> u64 {
         self.syncs.load(Ordering::Relaxed)
     }
 
-    /// Opens the file again after a failed write, which the engine does not go on from, and answers the
+    /// Opens the file again after a failed write, because the engine cannot continue after one. Answers the
     /// number of the last commit that took effect.
     pub(super) fn reopen(&self) -> Result<u64, EngineError> {
         self.close();
         let (database, commit) = catch_panic(|| {
             let backend = self.disk.open().map_err(EngineError::Disk)?;
             let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
-            let folder = database.begin_read().map_err(failed)?.open_table(FOLDER).map_err(failed)?;
-            let commit = folder.get(COMMIT).map_err(failed)?.map_or(0, |number| number.value());
+            let folder = database.begin_read()?.open_table(FOLDER)?;
+            let commit = folder.get(COMMIT)?.map_or(0, |number| number.value());
             Ok((database, commit))
         })?;
         self.is_suspect.store(false, Ordering::Relaxed);
@@ -167,8 +167,8 @@ impl Engine {
 }
 
 fn content(transaction: &ReadTransaction, sequence: u64) -> Result<Found, EngineError> {
-    let messages = transaction.open_table(MESSAGES).map_err(failed)?;
-    let Some(record) = messages.get(sequence).map_err(failed)? else { return Ok(Found::Missing) };
+    let messages = transaction.open_table(MESSAGES)?;
+    let Some(record) = messages.get(sequence)? else { return Ok(Found::Missing) };
     Ok(match Header::read(record.value()) {
         Some((header, body)) => {
             Found::Whole(Content { sent_at: header.sent_at, body: Bytes::copy_from_slice(body) })
@@ -183,13 +183,13 @@ pub(super) fn on_backend(
     syncs: &Arc<AtomicU64>,
 ) -> Result<Database, EngineError> {
     let backend = AnyBackend { backend, syncs: syncs.clone() };
-    Database::builder().set_cache_size(cache_bytes).create_with_backend(backend).map_err(failed)
+    Ok(Database::builder().set_cache_size(cache_bytes).create_with_backend(backend)?)
 }
 
 pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<Begin, EngineError> {
-    let transaction = database.begin_write().map_err(failed)?;
-    let mut folder = transaction.open_table(FOLDER).map_err(failed)?;
-    let number = |name| Ok(folder.get(name).map_err(failed)?.map(|number| number.value()));
+    let transaction = database.begin_write()?;
+    let mut folder = transaction.open_table(FOLDER)?;
+    let number = |name| Ok::<_, EngineError>(folder.get(name)?.map(|number| number.value()));
     let format = number(FORMAT)?.unwrap_or(FORMAT_VERSION);
     if format > FORMAT_VERSION {
         return Err(EngineError::NewerFormat(format));
@@ -202,14 +202,14 @@ pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<B
     };
     let next = begin.first_sequence.saturating_add(1 << SEQUENCES_PER_OPENING_BITS);
     for (name, number) in [(FORMAT, FORMAT_VERSION), (FOLDER_ID, begin.folder_id), (NEXT_SEQUENCE, next)] {
-        folder.insert(name, number).map_err(failed)?;
+        folder.insert(name, number)?;
     }
     drop(folder);
     // Readers expect every table to be there.
-    transaction.open_table(MESSAGES).map_err(failed)?;
-    transaction.open_table(OBJECTS).map_err(failed)?;
-    transaction.open_table(OBJECT_BYTES).map_err(failed)?;
-    transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
-    transaction.commit().map_err(failed)?;
+    transaction.open_table(MESSAGES)?;
+    transaction.open_table(OBJECTS)?;
+    transaction.open_table(OBJECT_BYTES)?;
+    transaction.open_table(OBJECT_DIGESTS)?;
+    transaction.commit()?;
     Ok(begin)
 }

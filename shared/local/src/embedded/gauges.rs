@@ -1,5 +1,4 @@
-//! Measurements of the embedded store for the monitor: the amount that is being published and waits for its
-//! commit.
+//! Measurements of the embedded store for the monitor: how much published work waits for its commit.
 //!
 //! Publishing is what is sent to the delivery queue, and the payloads stored for it. What deliver writes
 //! (retries, dead letters) waits for commits as well, and is counted apart: one dead subscriber must not slow
@@ -10,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::pressure::BatchPointSettings;
 
-/// A message takes one place in its batch for every started block of so many bytes.
+/// Bytes of a place. A message takes as many places in its batch as it has begun blocks of this size.
 const PLACE_BYTES: usize = 64 * 1024;
 
 /// Calls that wait for their commit now.
@@ -44,7 +43,7 @@ struct Batches {
     last: u64,
     /// Places taken in the last one, whether committed or not.
     taken: u64,
-    /// When the last one was begun.
+    /// The start of the last one.
     since: Duration,
 }
 
@@ -56,7 +55,7 @@ impl Counters {
     pub(super) fn read(&self) -> Gauges {
         Gauges {
             version_buckets: self.publishes.load(Ordering::Relaxed),
-            batch_points: self.batches().waiting.len() as u64,
+            batch_points: self.batches.lock().waiting.len() as u64,
             calls: self.calls.load(Ordering::Relaxed),
         }
     }
@@ -67,7 +66,7 @@ impl Counters {
         let places = sizes.map(|bytes| self.places(bytes)).sum();
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.publishes.fetch_add(1, Ordering::Relaxed);
-        let batches = self.batches().take(places, now, &self.settings);
+        let batches = self.batches.lock().take(places, now, &self.settings);
         Counted { counters: self.clone(), batches: Some(batches) }
     }
 
@@ -80,17 +79,12 @@ impl Counters {
     fn places(&self, bytes: usize) -> u64 {
         if self.settings.uses_cost { bytes.div_ceil(PLACE_BYTES).max(1) as u64 } else { 1 }
     }
-
-    fn batches(&self) -> MutexGuard<'_, Batches> {
-        // Nothing panics while it holds the lock.
-        self.batches.lock()
-    }
 }
 
 impl Batches {
-    /// Puts so many places into batches: which, and how many into each.
+    /// Puts places into batches, and answers how many went into which batch.
     fn take(&mut self, mut places: u64, now: Duration, settings: &BatchPointSettings) -> Vec<(u64, u64)> {
-        // None at all would never be full.
+        // A batch without places would never be full.
         let size = u64::from(settings.batch_size.max(1));
         let is_old = now.saturating_sub(self.since) >= settings.batch_timeout;
         // A batch whose messages are all committed is over, however much room it had.
@@ -130,7 +124,7 @@ impl Batches {
 #[derive(Debug)]
 pub(super) struct Counted {
     counters: Arc<Counters>,
-    /// Of a call that publishes: the places it took in each batch.
+    /// The places taken in each batch by a call that publishes.
     batches: Option<Vec<(u64, u64)>>,
 }
 
@@ -139,7 +133,7 @@ impl Drop for Counted {
         self.counters.calls.fetch_sub(1, Ordering::Relaxed);
         let Some(taken) = self.batches.take() else { return };
         self.counters.publishes.fetch_sub(1, Ordering::Relaxed);
-        let mut batches = self.counters.batches();
+        let mut batches = self.counters.batches.lock();
         for (batch, places) in taken {
             batches.commit(batch, places);
         }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::failure::EngineError;
 
-/// Most bytes of jobs that wait; further callers wait to get in.
+/// Most KiB of waiting jobs. More callers wait until there is room.
 const WAITING_KIB_MAX: u32 = 256 * 1024;
 
-/// Memory of a job besides its bytes.
+/// Memory of a job in addition to its bytes.
 const JOB_KIB: usize = 1;
 
 /// Most jobs and bytes of one commit. With more, the callers of the first jobs would wait for the last.
@@ -26,8 +26,8 @@ const COMMIT_BYTES_MAX: usize = 8 << 20;
 /// Most acknowledgements of one commit.
 const COMMIT_DELETES_MAX: usize = 8192;
 
-/// How long an acknowledgement waits for other work to join. A length of real time, not of the clock port: it
-/// gathers writes, and nothing that a caller could see depends on it.
+/// Time that an acknowledgement waits for other work to share its commit. It is real time and not the clock
+/// port's: it gathers writes, and no caller can see it.
 const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(25);
 
 /// A message on its way into the engine.
@@ -75,12 +75,27 @@ pub(super) struct Failed {
     pub(super) cause: Option<Arc<EngineError>>,
 }
 
+impl Failed {
+    fn closed() -> Self {
+        Self { kind: ErrorKind::Other, cause: Some(Arc::new(EngineError::Closed)) }
+    }
+}
+
 /// Work, its caller, and the room that it takes until it is done.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) work: Work,
     pub(super) answer: oneshot::Sender<Result<Done, Failed>>,
     _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Job {
+    /// Tells the caller that the work was not done, and gives the work back.
+    pub(super) fn refuse(self, failed: Failed) -> Work {
+        // A caller that gave up needs no answer.
+        let _: Result<_, _> = self.answer.send(Err(failed));
+        self.work
+    }
 }
 
 /// The work of one commit.
@@ -92,7 +107,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// How many parts it has that can be done apart.
+    /// The number of parts that can be done separately.
     pub(super) fn len(&self) -> usize {
         self.jobs.len() + self.deletes.len()
     }
@@ -128,7 +143,7 @@ impl Inbox {
         Self { waiting: Mutex::default(), arrived: Condvar::new(), room }
     }
 
-    /// Waits until there is room for a job of so many bytes.
+    /// Waits until there is room for a job of this many bytes.
     pub(super) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let kib = u32::try_from(bytes / 1024 + JOB_KIB).unwrap_or(u32::MAX);
         // `None` only if the semaphore were closed, which it never is.
@@ -142,11 +157,10 @@ impl Inbox {
         room: Option<OwnedSemaphorePermit>,
     ) -> oneshot::Receiver<Result<Done, Failed>> {
         let (answer, answered) = oneshot::channel();
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.is_closed {
-            let cause = Some(Arc::new(EngineError::Closed));
             // The receiver is still here.
-            let _ = answer.send(Err(Failed { kind: ErrorKind::Other, cause }));
+            let _ = answer.send(Err(Failed::closed()));
             return answered;
         }
         waiting.jobs.push_back(Job { work, answer, _room: room });
@@ -160,7 +174,7 @@ impl Inbox {
 
     /// Notes an acknowledged message, to be deleted with the next commit.
     pub(super) fn delete(&self, sequence: u64) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.deletes.push(sequence);
         let is_due = waiting.deletes.len() == 1 || waiting.deletes.len() == COMMIT_DELETES_MAX;
         drop(waiting);
@@ -169,31 +183,31 @@ impl Inbox {
         }
     }
 
-    /// Puts acknowledgements back whose commit failed.
+    /// Puts acknowledgements of a failed commit back.
     pub(super) fn delete_again(&self, sequences: &[u64]) {
-        self.lock().deletes.extend_from_slice(sequences);
+        self.waiting.lock().deletes.extend_from_slice(sequences);
     }
 
     /// Takes acknowledgements for a commit of their own.
     pub(super) fn take_deletes(&self) -> Vec<u64> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let deletes = waiting.deletes.len().min(COMMIT_DELETES_MAX);
         waiting.deletes.drain(..deletes).collect()
     }
 
-    /// No more work is taken; what waits is still done.
+    /// Refuses new work; waiting work is still done.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        self.waiting.lock().is_closed = true;
         self.arrived.notify_one();
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.lock().is_closed
+        self.waiting.lock().is_closed
     }
 
     /// Waits for work and takes what one commit takes; `None` once closed and empty.
     pub(super) fn next(&self) -> Option<Batch> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         loop {
             let is_full = waiting.deletes.len() >= COMMIT_DELETES_MAX;
             if !waiting.jobs.is_empty() || is_full || (waiting.is_closed && !waiting.deletes.is_empty()) {
@@ -218,21 +232,15 @@ impl Inbox {
     pub(super) fn pause(&self, length: Duration) {
         let is_open = |waiting: &mut Waiting| !waiting.is_closed;
         // Only the passing of time matters.
-        self.arrived.wait_while_for(&mut self.lock(), is_open, length);
+        self.arrived.wait_while_for(&mut self.waiting.lock(), is_open, length);
     }
 
-    /// Refuses whatever waits when the thread ends.
+    /// Refuses all waiting jobs when the thread ends.
     pub(super) fn refuse_all(&self) {
-        let jobs = std::mem::take(&mut self.lock().jobs);
+        let jobs = std::mem::take(&mut self.waiting.lock().jobs);
         for job in jobs {
-            let cause = Some(Arc::new(EngineError::Closed));
-            let _: Result<_, _> = job.answer.send(Err(Failed { kind: ErrorKind::Other, cause }));
+            job.refuse(Failed::closed());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing panics while it holds the lock.
-        self.waiting.lock()
     }
 }
 

@@ -55,12 +55,12 @@ struct Flight {
     count: u32,
     received_at: Duration,
     until: Duration,
-    /// A replacement is on its way into a commit: the timeout does not end meanwhile.
+    /// A replacement is on its way into a commit. Until then the timeout does not end.
     is_held: bool,
 }
 
 /// The index.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct QueueIndex {
     groups: Groups,
     delayed: BTreeMap<(Timestamp, u64), GroupId>,
@@ -68,8 +68,8 @@ pub(super) struct QueueIndex {
     timeouts: BTreeSet<(Duration, u64)>,
     /// Visible messages that were received before, with their receive count.
     returned: HashMap<u64, (GroupId, u32)>,
-    /// Visible messages that were settled late, and how many entries of them lie among the visible ones:
-    /// those are skipped when their turn comes.
+    /// Visible messages that were settled late, with the number of their entries among the visible ones.
+    /// Those entries are skipped when their turn comes.
     settled: HashMap<u64, u32>,
     visible: u64,
     in_flight_max: usize,
@@ -80,22 +80,11 @@ pub(super) struct QueueIndex {
 
 impl QueueIndex {
     pub(super) fn new(in_flight_max: usize, receives_max: u32) -> Self {
-        Self {
-            groups: Groups::default(),
-            delayed: BTreeMap::new(),
-            flights: HashMap::new(),
-            timeouts: BTreeSet::new(),
-            returned: HashMap::new(),
-            settled: HashMap::new(),
-            visible: 0,
-            in_flight_max,
-            receives_max,
-            last: None,
-        }
+        Self { in_flight_max, receives_max, ..Self::default() }
     }
 
-    /// Adds a message that was sent. A time further ahead than any delay reaches is from a clock that was set
-    /// back since, or from a damaged disk: the message waits for the longest delay instead.
+    /// Adds a message that was sent. A due time beyond the longest delay comes from a clock that was set back
+    /// since, or from a damaged disk: such a message waits for the longest delay instead.
     pub(super) fn insert(&mut self, sequence: u64, group: &str, due: Timestamp, now: Timestamp) {
         let group = self.groups.id(group);
         let due = due.min(now + DELAY_MAX);
@@ -108,7 +97,7 @@ impl QueueIndex {
         }
     }
 
-    /// Puts a message back that is worn out, because it could not be moved.
+    /// Puts back a worn-out message that could not be moved.
     pub(super) fn put_back(&mut self, sequence: u64, group: &str) {
         let id = self.groups.id(group);
         self.groups.push(id, sequence);
@@ -144,7 +133,7 @@ impl QueueIndex {
     /// Takes a message out for good; whether the receipt was good. One that timed out stays good until the
     /// message is received again.
     pub(super) fn settle(&mut self, received: Received) -> bool {
-        if let Some(flight) = self.flight(received).filter(|flight| !flight.is_held) {
+        if let Some(flight) = self.free_flight(received).copied() {
             self.timeouts.remove(&(flight.until, received.sequence));
             self.flights.remove(&received.sequence);
             self.groups.land(flight.group);
@@ -156,11 +145,9 @@ impl QueueIndex {
     /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release); whether the
     /// receipt was good.
     pub(super) fn hold(&mut self, now: Now, received: Received) -> bool {
-        if let Some(flight) = self.flights.get_mut(&received.sequence) {
-            if flight.count != received.count || flight.is_held {
-                return false;
-            }
+        if let Some(flight) = self.free_flight(received) {
             flight.is_held = true;
+            let flight = *flight;
             self.timeouts.remove(&(flight.until, received.sequence));
             return true;
         }
@@ -196,16 +183,13 @@ impl QueueIndex {
         total_max: Duration,
     ) -> Result<(), ChangeRefused> {
         self.pass(now);
-        let flight = self.flights.get_mut(&received.sequence).ok_or(ChangeRefused::Stale)?;
-        if flight.count != received.count || flight.is_held {
-            return Err(ChangeRefused::Stale);
-        }
+        let flight = self.free_flight(received).ok_or(ChangeRefused::Stale)?;
         let until = now.monotonic.saturating_add(visibility);
         if until > flight.received_at.saturating_add(total_max) {
             return Err(ChangeRefused::TooLong);
         }
-        self.timeouts.remove(&(flight.until, received.sequence));
-        flight.until = until;
+        let before = std::mem::replace(&mut flight.until, until);
+        self.timeouts.remove(&(before, received.sequence));
         self.timeouts.insert((until, received.sequence));
         self.pass(now);
         Ok(())
@@ -233,7 +217,7 @@ impl QueueIndex {
         self.groups.next(self.free()).is_some()
     }
 
-    /// How long until a delay or a visibility timeout ends.
+    /// Time until the next delay or visibility timeout ends.
     pub(super) fn until_next(&mut self, now: Now) -> Option<Duration> {
         self.follow(now);
         let delay = self.delayed.first_key_value().map(|((due, _), _)| due.since(now.wall));
@@ -241,7 +225,7 @@ impl QueueIndex {
         delay.into_iter().chain(timeout).min()
     }
 
-    /// Shows what has become due.
+    /// Makes messages visible that have become due.
     fn pass(&mut self, now: Now) {
         if !self.follow(now) {
             return;
@@ -301,6 +285,12 @@ impl QueueIndex {
 
     fn flight(&self, received: Received) -> Option<Flight> {
         self.flights.get(&received.sequence).copied().filter(|flight| flight.count == received.count)
+    }
+
+    /// The flight that this receipt may end or change: it is not held.
+    fn free_flight(&mut self, received: Received) -> Option<&mut Flight> {
+        let flight = self.flights.get_mut(&received.sequence)?;
+        (flight.count == received.count && !flight.is_held).then_some(flight)
     }
 
     fn free(&self) -> usize {

@@ -4,9 +4,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-use super::folder::{ENGINE_FILE, LOCK_FILE};
-use super::open_error::OpenError;
+use super::disk::ENGINE_FILE;
+use super::failure::OpenError;
 use crate::private;
+
+/// The lock file.
+pub(super) const LOCK_FILE: &str = "lock";
 
 /// The locks, held until this is dropped.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ impl FolderLock {
 
     /// Takes the lock of the engine's file, which exists, and writes down which process has both.
     pub(super) fn take_engine(&mut self, dir: &Path) -> Result<(), OpenError> {
-        // Opened to be written too: NFS makes of this a lock of its server, which asks for that.
+        // Opened for writing too: NFS turns this into a lock on its server, which requires that.
         let options = OpenOptions::new().read(true).write(true).clone();
         let engine = options.open(dir.join(ENGINE_FILE)).map_err(|error| folder(dir, error))?;
         if !try_lock(dir, &engine)? {
@@ -37,14 +40,13 @@ impl FolderLock {
         }
         self.engine = Some(engine);
         if let Some(lock) = &mut self.lock {
-            // Only for the error message of the next one, so it is no error if the process id cannot be
-            // written.
+            // Only the error message of the next process needs it, so a failure to write it is no error.
             let _ = write_pid(lock);
         }
         Ok(())
     }
 
-    /// No lock, for disks that are no folder.
+    /// A lock of nothing, for disks that are not folders.
     #[cfg(test)]
     pub(super) fn none() -> Self {
         Self { lock: None, engine: None }

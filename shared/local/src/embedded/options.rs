@@ -6,7 +6,7 @@ use posthaste_core::pressure::BatchPointSettings;
 /// Settings of the embedded store.
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
-    /// How often a message may be received before it moves to the redrive queue.
+    /// Most receives of a message. After them, it moves to the redrive queue.
     pub max_receive_count: u32,
     /// Most messages of the delivery queue in flight at once. One group never takes the last free ones: it
     /// gets another only while it has fewer in flight than are free.
@@ -16,9 +16,9 @@ pub struct LocalOptions {
     /// Bytes of pages the engine keeps in memory.
     pub engine_cache_bytes: usize,
     /// Sends are refused as `Full` while less than this is free on the device and in the store's own file.
-    /// The rest is kept for what empties the queues: acknowledgements, replacements and state.
+    /// The rest is kept for work that empties the queues: acknowledgements, replacements and state.
     pub disk_reserve_bytes: u64,
-    /// How batch points are counted.
+    /// Settings for the count of batch points.
     pub batch_points: BatchPointSettings,
 }
 

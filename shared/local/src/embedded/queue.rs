@@ -1,17 +1,14 @@
 //! The queue ports over the embedded store.
 
 mod receive;
-mod text;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::SQS_VISIBILITY_SECS_MAX;
-use posthaste_ports::validate;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
 use super::inbox::{NewMessage, Work};
@@ -24,24 +21,14 @@ use super::store::answer;
 const HIDDEN_MAX: Duration = Duration::from_secs(SQS_VISIBILITY_SECS_MAX as u64);
 
 /// One queue of a data folder; clones share it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct LocalQueue<C> {
-    handle: Arc<Handle>,
-    clock: C,
-    name: QueueName,
-}
-
-impl<C> fmt::Debug for LocalQueue<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalQueue").field("name", &self.name).finish_non_exhaustive()
-    }
+    pub(super) handle: Arc<Handle>,
+    pub(super) clock: C,
+    pub(super) name: QueueName,
 }
 
 impl<C: Clock> LocalQueue<C> {
-    pub(super) fn new(handle: Arc<Handle>, clock: C, name: QueueName) -> Self {
-        Self { handle, clock, name }
-    }
-
     fn shared(&self) -> &Shared {
         &self.handle.shared
     }
@@ -54,7 +41,7 @@ impl<C: Clock> LocalQueue<C> {
         now_of(&self.clock)
     }
 
-    /// Stores messages and waits until they are durable: the first sequence number.
+    /// Stores messages, waits until they are durable, and answers the first sequence number.
     async fn store(&self, doing: &'static str, messages: Vec<NewMessage>) -> Result<u64, PortError> {
         let shared = self.shared();
         let sizes = messages.iter().map(|message| message.body.len());
@@ -68,7 +55,7 @@ impl<C: Clock> LocalQueue<C> {
     }
 
     fn parse(&self, receipt: &Receipt) -> Option<Received> {
-        text::parse_receipt(self.shared().opening, receipt)
+        parse_receipt(self.shared().opening, receipt)
     }
 }
 
@@ -86,21 +73,18 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         const DOING: &str = "send messages";
         validate::batch(&entries).map_err(|refusal| refusal.at(DOING))?;
         let now = self.now();
-        let checks =
-            entries.iter().map(|entry| validate::message(entry).map_err(|refusal| refusal.at(DOING)));
-        let checks: Vec<Result<(), PortError>> = checks.collect();
+        let check = |entry| validate::message(entry).map_err(|refusal| refusal.at(DOING));
+        let checks: Vec<Result<(), PortError>> = entries.iter().map(check).collect();
         let good = entries.into_iter().zip(&checks).filter(|(_, check)| check.is_ok());
         let messages: Vec<_> = good.map(|(entry, _)| new_message(self.name, entry, now)).collect();
         if messages.is_empty() {
-            return Ok(checks
-                .into_iter()
-                .map(|refused| refused.map(|()| MessageId(String::new())))
-                .collect());
+            // All were refused.
+            return Ok(checks.into_iter().map(|check| check.map(|()| MessageId(String::new()))).collect());
         }
         let mut sequence = self.store(DOING, messages).await?;
         let mut next_id = |()| {
             sequence += 1;
-            text::message_id(self.shared().folder_id, sequence - 1)
+            message_id(self.shared().folder_id, sequence - 1)
         };
         Ok(checks.into_iter().map(|check| check.map(&mut next_id)).collect())
     }
@@ -128,9 +112,8 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         let received = self.parse(receipt).ok_or_else(stale)?;
         let shared = self.shared();
         let now = self.now();
-        let messages =
-            successors.into_iter().map(|successor| new_message(successor.to, successor.message, now));
-        let messages: Vec<_> = messages.collect();
+        let message = |Successor { to, message }| new_message(to, message, now);
+        let messages: Vec<_> = successors.into_iter().map(message).collect();
         let bytes = messages.iter().map(|message| message.body.len()).sum();
         let _counted = shared.counters.write();
         let room = shared.inbox.room(bytes).await;
@@ -156,6 +139,51 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        Ok(self.queue().lock().counts(self.now()))
+        Ok(self.queue().index.lock().counts(self.now()))
+    }
+}
+
+/// The id of a message: the folder it was sent in and its number there.
+fn message_id(folder_id: u64, sequence: u64) -> MessageId {
+    MessageId(format!("{folder_id:016x}-{sequence:016x}"))
+}
+
+/// The receipt of one receive: receive counts start again with every opening of the folder.
+fn receipt(opening: u64, received: Received) -> Receipt {
+    Receipt(format!("{opening:x}.{:x}.{:x}", received.sequence, received.count))
+}
+
+/// The receive that a receipt of this opening names.
+fn parse_receipt(opening: u64, receipt: &Receipt) -> Option<Received> {
+    let mut numbers = receipt.0.split('.').map(|number| u64::from_str_radix(number, 16));
+    let mut number = || numbers.next()?.ok();
+    let (of, sequence, count) = (number()?, number()?, number()?);
+    let count = u32::try_from(count).ok()?;
+    (of == opening && numbers.next().is_none()).then_some(Received { sequence, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_receipt_of_another_opening_or_of_nowhere_stands_for_nothing() {
+        let received = Received { sequence: 77, count: 3 };
+        let receipt = receipt(5, received);
+        assert_eq!(receipt.0, "5.4d.3");
+        assert_eq!(parse_receipt(5, &receipt), Some(received));
+        assert_eq!(parse_receipt(6, &receipt), None);
+        for text in ["", ".", "5", "5.4d", "5.4d.3.0", "5.4d.100000000", "x.y.z", "5..3", "no such receipt"] {
+            assert_eq!(parse_receipt(5, &Receipt(text.to_owned())), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_receipt_survives_writing_and_reading(opening: u64, sequence: u64, count: u32) {
+            let received = Received { sequence, count };
+            prop_assert_eq!(parse_receipt(opening, &receipt(opening, received)), Some(received));
+        }
     }
 }

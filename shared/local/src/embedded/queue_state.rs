@@ -1,6 +1,6 @@
 //! The memory of one queue.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::model::SQS_IN_FLIGHT_MAX;
 use posthaste_ports::QueueName;
 use posthaste_ports::validate::RECEIVE_WAIT_MAX;
@@ -11,7 +11,7 @@ use super::options::LocalOptions;
 
 /// The memory of one queue, and the receivers that wait for a change of it.
 pub(super) struct QueueState {
-    index: Mutex<QueueIndex>,
+    pub(super) index: Mutex<QueueIndex>,
     pub(super) changed: Notify,
 }
 
@@ -28,11 +28,11 @@ impl QueueState {
         Self { index: Mutex::new(QueueIndex::new(in_flight_max, receives_max)), changed: Notify::new() }
     }
 
-    /// Changes the index, and wakes receivers that wait for its result: one receiver for visible messages,
-    /// which passes it on if it leaves some, and all for an end of a delay that is sooner than the one they
-    /// sleep until.
+    /// Changes the index and wakes receivers that wait for the result: one receiver for visible messages,
+    /// which wakes the next one if it leaves some, and all receivers if a delay ends sooner than they would
+    /// wake up.
     pub(super) fn update<R>(&self, now: Now, change: impl FnOnce(&mut QueueIndex) -> R) -> R {
-        let mut index = self.lock();
+        let mut index = self.index.lock();
         let before = index.until_next(now).unwrap_or(RECEIVE_WAIT_MAX);
         let result = change(&mut index);
         let (has_next, after) = (index.has_next(), index.until_next(now));
@@ -44,10 +44,5 @@ impl QueueState {
             self.changed.notify_waiters();
         }
         result
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, QueueIndex> {
-        // Nothing panics while it holds the lock.
-        self.index.lock()
     }
 }

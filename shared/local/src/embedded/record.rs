@@ -1,4 +1,4 @@
-//! How a message lies in the engine: a small header with a digest, then the body byte for byte.
+//! The record of a message in the engine: a small header with a digest, then the body byte for byte.
 
 use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
@@ -9,7 +9,7 @@ pub(super) const QUEUES: [QueueName; 3] = [QueueName::Deliveries, QueueName::Dea
 /// The layout this code writes.
 const VERSION: u8 = 2;
 
-/// The layout before, without a digest. Still read.
+/// The previous layout, without a digest. It is still read.
 const VERSION_WITHOUT_DIGEST: u8 = 1;
 
 /// version, queue, length of the group id, sent, due.
@@ -19,7 +19,7 @@ const FIXED_BYTES: usize = 3 + 8 + 8;
 /// could write a whole record.
 const DIGEST_BYTES: usize = 4;
 
-/// A message's header; an empty group is none.
+/// A message's header. An empty group means that there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header<'a> {
     pub(super) queue: QueueName,
@@ -49,12 +49,12 @@ impl<'a> Header<'a> {
         digest.copy_from_slice(&crc(&[head, rest]).to_le_bytes());
     }
 
-    /// Reads a record; `None` if it is none, or if its bytes are not those that were written.
+    /// Reads a record; `None` if the bytes are no record, or not those that were written.
     pub(super) fn read(record: &'a [u8]) -> Option<(Self, &'a [u8])> {
         has_its_digest(record).then(|| Self::read_unverified(record)).flatten()
     }
 
-    /// The same for a look at the header alone, which must not cost a look at the body.
+    /// Reads a record without a check of its digest, so that a look at the header does not read the body.
     pub(super) fn read_unverified(record: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = record.split_at_checked(FIXED_BYTES)?;
         let rest = match head[0] {
@@ -86,7 +86,7 @@ pub(super) fn is_verifiable(record: &[u8]) -> bool {
     record.first() != Some(&VERSION_WITHOUT_DIGEST)
 }
 
-/// The digest of parts that lie one after the other.
+/// The digest of consecutive parts.
 pub(super) fn crc(parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for part in parts {

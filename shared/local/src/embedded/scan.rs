@@ -1,12 +1,12 @@
-//! The look at an opened file: whether it is ours, and what it holds. The engine does not verify pages when
-//! it opens a file, so what it shows is compared with itself. Bodies and digests are not looked at, which
-//! would take a look at every byte.
+//! The scan of an opened file: whether it is ours, and what it holds. The engine does not verify pages when
+//! it opens a file, so the order and number of rows are checked. Bodies and digests are not, because that
+//! would read every byte.
 
 use redb::{
     Database, Range, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle,
 };
 
-use super::failure::{EngineError, failed};
+use super::failure::EngineError;
 use super::record::Header;
 use super::tables::{FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
@@ -16,8 +16,8 @@ const DIGESTS: &str = "object_digests";
 
 /// Refuses a file that another program made, or of which a table is gone: the engine would make a new one.
 pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
-    let transaction = database.begin_read().map_err(failed)?;
-    let tables = transaction.list_tables().map_err(failed)?;
+    let transaction = database.begin_read()?;
+    let tables = transaction.list_tables()?;
     let names: Vec<String> = tables.map(|table| table.name().to_owned()).collect();
     let missing = ["folder", "messages", "objects", "object_bytes"]
         .into_iter()
@@ -25,8 +25,8 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     if let Some(missing) = missing {
         return Err(EngineError::Foreign(missing));
     }
-    let folder = transaction.open_table(FOLDER).map_err(failed)?;
-    let format = folder.get(FORMAT).map_err(failed)?.map(|format| format.value());
+    let folder = transaction.open_table(FOLDER)?;
+    let format = folder.get(FORMAT)?.map(|format| format.value());
     let format = format.ok_or(EngineError::Foreign(FORMAT))?;
     let has_digests = names.iter().any(|name| name == DIGESTS);
     if format >= FORMAT_WITH_DIGESTS && !has_digests { Err(EngineError::Foreign(DIGESTS)) } else { Ok(()) }
@@ -49,10 +49,10 @@ fn messages(
     mut visit: impl FnMut(u64, Option<Header<'_>>),
 ) -> Result<u64, EngineError> {
     const TABLE: &str = "messages";
-    let table = transaction.open_table(MESSAGES).map_err(failed)?;
+    let table = transaction.open_table(MESSAGES)?;
     let (mut bytes, mut found, mut last) = (0_u64, 0, None);
-    for row in table.iter().map_err(failed)? {
-        let (sequence, record) = row.map_err(failed)?;
+    for row in table.iter()? {
+        let (sequence, record) = row?;
         let sequence = sequence.value();
         if sequence >= next || last.is_some_and(|last| sequence <= last) {
             return Err(EngineError::Misplaced { table: TABLE, row: sequence.to_string() });
@@ -61,17 +61,17 @@ fn messages(
         bytes = bytes.saturating_add(record.value().len() as u64);
         visit(sequence, Header::read_unverified(record.value()).map(|(header, _)| header));
     }
-    all_found(TABLE, table.len().map_err(failed)?, found)?;
+    all_found(TABLE, table.len()?, found)?;
     Ok(bytes)
 }
 
 fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError> {
     const TABLE: &str = "objects";
-    let table = transaction.open_table(OBJECTS).map_err(failed)?;
+    let table = transaction.open_table(OBJECTS)?;
     let mut digests = Digests::of(transaction)?;
     let (mut bytes, mut found, mut last) = (0_u64, 0, String::new());
-    for row in table.iter().map_err(failed)? {
-        let (key, facts) = row.map_err(failed)?;
+    for row in table.iter()? {
+        let (key, facts) = row?;
         let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
         if facts.version >= next || (found > 0 && key <= last.as_str()) {
             return Err(EngineError::Misplaced { table: TABLE, row: key.to_owned() });
@@ -81,7 +81,7 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
         (found, bytes) = (found + 1, bytes.saturating_add(facts.bytes));
     }
     digests.step_over(None)?;
-    all_found(TABLE, table.len().map_err(failed)?, found)?;
+    all_found(TABLE, table.len()?, found)?;
     // A key that was altered makes an object look as if it had never been.
     match digests.missing {
         Some(row) => Err(EngineError::Misplaced { table: TABLE, row }),
@@ -101,8 +101,8 @@ struct Digests {
 
 impl Digests {
     fn of(transaction: &ReadTransaction) -> Result<Self, EngineError> {
-        let table = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
-        let (expected, rows) = (table.len().map_err(failed)?, table.range::<&str>(..).map_err(failed)?);
+        let table = transaction.open_table(OBJECT_DIGESTS)?;
+        let (expected, rows) = (table.len()?, table.range::<&str>(..)?);
         let mut digests = Self { rows, next: None, expected, found: 0, missing: None };
         digests.read("")?;
         Ok(digests)
@@ -123,7 +123,7 @@ impl Digests {
     /// Reads the key after this one.
     fn read(&mut self, last: &str) -> Result<(), EngineError> {
         let Some(row) = self.rows.next() else { return all_found(DIGESTS, self.expected, self.found) };
-        let key = row.map_err(failed)?.0.value().to_owned();
+        let key = row?.0.value().to_owned();
         if self.found > 0 && key.as_str() <= last {
             return Err(EngineError::Misplaced { table: DIGESTS, row: key });
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_ports::{Clock, QueueName};
 use tokio::sync::watch;
 
@@ -46,11 +46,6 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn queue(&self, name: QueueName) -> &QueueState {
         &self.queues[usize::from(number_of(name))]
-    }
-
-    pub(super) fn bodies(&self) -> MutexGuard<'_, Bodies> {
-        // Nothing panics while it holds the lock.
-        self.bodies.lock()
     }
 }
 

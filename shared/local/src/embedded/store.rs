@@ -5,17 +5,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::PAYLOADS;
-use posthaste_core::stored::layout;
-use posthaste_ports::validate;
+use posthaste_core::stored::{PAYLOADS, layout};
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
+    validate,
 };
 use redb::ReadTransaction;
 
-use super::engine::Engine;
-use super::failure::{EngineError, failed};
+use super::failure::EngineError;
 use super::inbox::{Done, Failed, Work};
 use super::record;
 use super::shared::Handle;
@@ -24,22 +21,13 @@ use super::tables::{OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 /// Largest state object. State objects are small; parked ones are gathered to 4 MiB.
 const OBJECT_BYTES_MAX: usize = 256 << 20;
 
-/// Why an object is refused.
-#[derive(Debug, thiserror::Error)]
-#[error("an object of {0} bytes, expected at most {OBJECT_BYTES_MAX}")]
-struct TooLarge(usize);
-
 /// The state objects of one data folder; clones share it.
 #[derive(Debug, Clone)]
 pub struct StateStore {
-    handle: Arc<Handle>,
+    pub(super) handle: Arc<Handle>,
 }
 
 impl StateStore {
-    pub(super) fn new(handle: Arc<Handle>) -> Self {
-        Self { handle }
-    }
-
     /// Reads an object, unless it has the known version. A damaged object that may start empty is deleted.
     async fn object(
         &self,
@@ -48,7 +36,7 @@ impl StateStore {
         known: Option<u64>,
     ) -> Result<Revalidated, PortError> {
         let asked = key.to_owned();
-        match self.read(doing, move |engine| object(engine, &asked, known)).await {
+        match self.read(doing, move |transaction| object(transaction, &asked, known)).await {
             Err(error) if error.kind == ErrorKind::Damaged && layout::begins_anew(key) => {
                 tracing::error!(
                     key,
@@ -65,7 +53,7 @@ impl StateStore {
     async fn write(&self, doing: &'static str, work: Work, bytes: usize) -> Result<Done, PortError> {
         let shared = &self.handle.shared;
         let _counted = match &work {
-            // An event that is stored beside its messages is on its way into a commit like them.
+            // A payload is published like the messages that refer to it.
             Work::Put { key, .. } if key.starts_with(PAYLOADS) => {
                 shared.counters.publish(std::iter::once(bytes), (shared.now)().monotonic)
             }
@@ -75,14 +63,14 @@ impl StateStore {
         answer(doing, shared.inbox.push(work, room).await)
     }
 
-    /// Reads beside the async threads, because the disk may have to be asked.
+    /// Reads on a blocking thread, because it may read the disk.
     async fn read<T: Send + 'static>(
         &self,
         doing: &'static str,
-        read: impl FnOnce(&Engine) -> Result<T, EngineError> + Send + 'static,
+        read: impl FnOnce(&ReadTransaction) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, PortError> {
         let shared = self.handle.shared.clone();
-        let read = tokio::task::spawn_blocking(move || read(&shared.engine)).await;
+        let read = tokio::task::spawn_blocking(move || shared.engine.read(read)).await;
         read.map_err(|error| PortError::caused(doing, ErrorKind::Other, error))?
             .map_err(|error| PortError::caused(doing, error.kind(), error))
     }
@@ -142,7 +130,8 @@ impl ObjectStore for StateStore {
         const DOING: &str = "write a state object";
         validate::key(key).map_err(|refusal| refusal.at(DOING))?;
         if bytes.len() > OBJECT_BYTES_MAX {
-            return Err(PortError::caused(DOING, ErrorKind::Invalid, TooLarge(bytes.len())));
+            let cause = format!("an object of {} bytes, expected at most {OBJECT_BYTES_MAX}", bytes.len());
+            return Err(PortError::caused(DOING, ErrorKind::Invalid, cause));
         }
         let (size, modified_at) = (bytes.len(), (self.handle.shared.now)().wall);
         let work = Work::Put { key: key.to_owned(), bytes, condition, modified_at };
@@ -159,28 +148,20 @@ impl ObjectStore for StateStore {
         const DOING: &str = "list state objects";
         validate::page(max).map_err(|refusal| refusal.at(DOING))?;
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
-        self.read(DOING, move |engine| page(engine, &prefix, after.as_deref(), max)).await
+        self.read(DOING, move |transaction| page(transaction, &prefix, after.as_deref(), max)).await
     }
 }
 
-fn object(engine: &Engine, key: &str, known: Option<u64>) -> Result<Revalidated, EngineError> {
-    engine.read(|transaction| object_in(transaction, key, known))
-}
-
-fn object_in(
-    transaction: &ReadTransaction,
-    key: &str,
-    known: Option<u64>,
-) -> Result<Revalidated, EngineError> {
-    let objects = transaction.open_table(OBJECTS).map_err(failed)?;
-    let Some(facts) = objects.get(key).map_err(failed)?.map(|facts| ObjectFacts::from(facts.value())) else {
+fn object(transaction: &ReadTransaction, key: &str, known: Option<u64>) -> Result<Revalidated, EngineError> {
+    let objects = transaction.open_table(OBJECTS)?;
+    let Some(facts) = objects.get(key)?.map(|facts| ObjectFacts::from(facts.value())) else {
         return Ok(Revalidated::Missing);
     };
     if known == Some(facts.version) {
         return Ok(Revalidated::Unchanged);
     }
-    let contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
-    let bytes = contents.get(key).map_err(failed)?.ok_or_else(|| EngineError::Object(key.to_owned()))?;
+    let contents = transaction.open_table(OBJECT_BYTES)?;
+    let bytes = contents.get(key)?.ok_or_else(|| EngineError::Object(key.to_owned()))?;
     let bytes = Bytes::copy_from_slice(bytes.value());
     if !is_as_written(transaction, key, facts, &bytes)? {
         return Err(EngineError::Object(key.to_owned()));
@@ -195,30 +176,26 @@ pub(super) fn is_as_written(
     facts: ObjectFacts,
     bytes: &[u8],
 ) -> Result<bool, EngineError> {
-    let known = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?.get(key).map_err(failed)?;
+    let known = transaction.open_table(OBJECT_DIGESTS)?.get(key)?;
     let known = known.map(|digest| digest.value()).filter(|(version, _)| *version == facts.version);
     let has_digest = known.is_none_or(|(_, crc)| crc == record::crc(&[key.as_bytes(), bytes]));
     Ok(has_digest && facts.bytes == bytes.len() as u64)
 }
 
-fn page(engine: &Engine, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, EngineError> {
-    engine.read(|transaction| page_in(transaction, prefix, after, max))
-}
-
-fn page_in(
+fn page(
     transaction: &ReadTransaction,
     prefix: &str,
     after: Option<&str>,
     max: usize,
 ) -> Result<ListPage, EngineError> {
-    let objects = transaction.open_table(OBJECTS).map_err(failed)?;
+    let objects = transaction.open_table(OBJECTS)?;
     let from = match after {
         Some(after) if after >= prefix => Bound::Excluded(after),
         _ => Bound::Included(prefix),
     };
     let mut page = ListPage::default();
-    for row in objects.range::<&str>((from, Bound::Unbounded)).map_err(failed)? {
-        let (key, facts) = row.map_err(failed)?;
+    for row in objects.range::<&str>((from, Bound::Unbounded))? {
+        let (key, facts) = row?;
         if !key.value().starts_with(prefix) {
             break;
         }
@@ -226,12 +203,8 @@ fn page_in(
             page.next_after = page.objects.last().map(|last: &ObjectMeta| last.key.clone());
             break;
         }
-        page.objects.push(meta(key.value(), facts.value().into()));
+        let ObjectFacts { bytes: size, modified_at, .. } = facts.value().into();
+        page.objects.push(ObjectMeta { key: key.value().to_owned(), size, modified_at });
     }
     Ok(page)
-}
-
-fn meta(key: &str, facts: ObjectFacts) -> ObjectMeta {
-    let modified_at: Timestamp = facts.modified_at;
-    ObjectMeta { key: key.to_owned(), size: facts.bytes, modified_at }
 }

@@ -13,8 +13,8 @@ pub(super) const OBJECTS: TableDefinition<&str, (u64, u64, u64)> = TableDefiniti
 /// The state objects' bytes.
 pub(super) const OBJECT_BYTES: TableDefinition<&str, &[u8]> = TableDefinition::new("object_bytes");
 
-/// For each state object the version that was written last by a program that knows digests, and the CRC-32 of
-/// its key and bytes. It says nothing of an object that has another version by now.
+/// The last version of each state object that a program with digests wrote, and the CRC-32 of its key and
+/// bytes. A row does not apply to an object that has another version now.
 pub(super) const OBJECT_DIGESTS: TableDefinition<&str, (u64, u32)> = TableDefinition::new("object_digests");
 
 /// Numbers about the folder itself.
@@ -23,12 +23,12 @@ pub(super) const FOLDER: TableDefinition<&str, u64> = TableDefinition::new("fold
 pub(super) const FORMAT: &str = "format";
 pub(super) const FOLDER_ID: &str = "id";
 pub(super) const NEXT_SEQUENCE: &str = "next_sequence";
-/// Counts commits, so that after a failed one it can be told whether it took effect.
+/// Counts commits, so that after a failed commit it is known whether it took effect.
 pub(super) const COMMIT: &str = "commit";
 
 /// The layout this code reads and writes.
 ///
-/// 2: records and objects carry digests. What has none was written by version 1.
+/// 2: records and objects carry digests. Those of version 1 have none.
 pub(super) const FORMAT_VERSION: u64 = 2;
 
 /// Every opening takes 2^40 sequence numbers, so that no number comes twice: enough for 317 days at 40,000

@@ -1,5 +1,4 @@
-//! A file that is read, and whose writes stay in memory: the engine repairs what it opens, and a check must
-//! not.
+//! A file whose writes stay in memory: the engine repairs a file that it opens, and a check must not.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,10 +6,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use redb::StorageBackend;
 
-/// Bytes of a block that is kept in memory once a part of it was written.
+/// Bytes of a block. A block is kept in memory once a part of it was written.
 const BLOCK_BYTES: usize = 4096;
 
 /// The file, with what was written over it.
@@ -32,11 +31,6 @@ impl Unwritten {
         Ok(Self { file, written: Mutex::new(written) })
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
-        // Plain bytes, whole at every moment.
-        self.written.lock()
-    }
-
     /// A block as the file has it, with zeroes after its end.
     fn block(&self, number: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
         let mut block = Box::new([0; BLOCK_BYTES]);
@@ -53,7 +47,7 @@ impl Unwritten {
     }
 }
 
-/// The parts of a range that lie in one block each: its number, where the part begins in it, and its length.
+/// The parts of a range, one per block: the number of the block, the offset in it, and the length.
 fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -67,11 +61,11 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
 
 impl StorageBackend for Unwritten {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.written().len)
+        Ok(self.written.lock().len)
     }
 
     fn read(&self, offset: u64, mut out: &mut [u8]) -> io::Result<()> {
-        let written = self.written();
+        let written = self.written.lock();
         if offset.saturating_add(out.len() as u64) > written.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -87,7 +81,7 @@ impl StorageBackend for Unwritten {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.written().len = len;
+        self.written.lock().len = len;
         Ok(())
     }
 
@@ -96,7 +90,7 @@ impl StorageBackend for Unwritten {
     }
 
     fn write(&self, offset: u64, mut data: &[u8]) -> io::Result<()> {
-        let mut written = self.written();
+        let mut written = self.written.lock();
         for (number, from, len) in parts(offset, data.len()) {
             let (part, rest) = data.split_at(len);
             let block = match written.blocks.entry(number) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// Most versions known. Beyond it they are forgotten and learned again.
 const KNOWN_MAX: usize = 10_000;
@@ -15,7 +15,7 @@ pub(super) struct Versions(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Counts what was forgotten: a read that began before is too old to learn from.
+    /// Counts forgotten versions: a read that began before the last of them is too old to learn from.
     changes: u64,
     versions: HashMap<String, u64>,
 }
@@ -23,17 +23,17 @@ struct Known {
 impl Versions {
     /// True if the object certainly still has this version.
     pub(super) fn has(&self, key: &str, version: u64) -> bool {
-        self.lock().versions.get(key) == Some(&version)
+        self.0.lock().versions.get(key) == Some(&version)
     }
 
-    /// To be asked before a read, and given to [`learn`](Self::learn) after it.
+    /// The number to read before a read of an object, and to give to [`learn`](Self::learn) after it.
     pub(super) fn changes(&self) -> u64 {
-        self.lock().changes
+        self.0.lock().changes
     }
 
-    /// Notes what a read found, unless something was written since it began.
+    /// Stores the version that a read found, unless something was written since the read began.
     pub(super) fn learn(&self, key: &str, version: u64, changes_before: u64) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         if known.changes != changes_before {
             return;
         }
@@ -45,14 +45,9 @@ impl Versions {
 
     /// The object was written or deleted.
     pub(super) fn forget(&self, key: &str) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         known.changes += 1;
         known.versions.remove(key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        // Nothing panics while it holds the lock.
-        self.0.lock()
     }
 }
 

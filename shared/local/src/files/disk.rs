@@ -81,7 +81,7 @@ impl Temporary {
         Ok(temporary)
     }
 
-    /// Moves the file to `target`, over whatever file is there; durable once the folder is synced.
+    /// Moves the file to `target` and replaces a file there; durable once the folder is synced.
     pub(super) fn move_to(&mut self, target: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, target)?;
         self.is_moved = true;
@@ -92,7 +92,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.is_moved {
-            // What cannot be removed now is removed at the next start.
+            // A file that cannot be removed now is removed at the next start.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -12,8 +12,8 @@ const REMEMBERED_MAX: usize = 10_000;
 
 /// The folders whose own names are known to be durable.
 ///
-/// That a folder exists is not enough: it may have been made just before a crash, and its parent never
-/// synced.
+/// A folder that exists is not always durable: it may have been made just before a crash, and its parent
+/// never synced.
 #[derive(Debug)]
 pub(super) struct Folders {
     root: PathBuf,
@@ -77,8 +77,8 @@ impl Folders {
         self.durable.clear();
     }
 
-    /// Removes the folder and those above it, up to the root, as far as they are empty. That one stays is
-    /// harmless, so a failure ends the climb and no more.
+    /// Removes the folder and its parents below the root, up to the first that is not empty. A folder that
+    /// stays is harmless, so a failure only ends the climb.
     pub(super) fn prune(&mut self, folder: &Path) {
         for folder in folder.ancestors().take_while(|f| *f != self.root && f.starts_with(&self.root)) {
             if disk::absent_is_fine(std::fs::remove_dir(folder)).is_err() {

@@ -11,12 +11,12 @@ use posthaste_ports::{ListPage, ObjectMeta, validate};
 
 use super::disk;
 
-/// Names that begin so are the store's own: no key has such a segment and no listing shows one.
+/// Names with this prefix are the store's own: no key has such a segment and no listing shows one.
 pub(super) const HIDDEN_PREFIX: &str = ".posthaste-";
 
 /// The first `max` objects whose keys start with `prefix` and are greater than `after`.
 pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Result<ListPage> {
-    // Only what lies in the folder that the prefix names can match; a prefix that names none matches nothing.
+    // Only files in the folder that the prefix names can match. A prefix that names none matches nothing.
     let base = prefix.rfind('/').map_or("", |slash| &prefix[..=slash]);
     if !base.is_empty() && !is_folder_key(base) {
         return Ok(ListPage::default());
@@ -104,7 +104,7 @@ impl Walk<'_> {
             return false;
         }
         if key.ends_with('/') {
-            // A folder that lies before `after` holds something later only if `after` lies in it.
+            // A folder before `after` holds later keys only if `after` is in it.
             let is_on_the_way = key.starts_with(self.prefix) || self.prefix.starts_with(key);
             is_on_the_way && (key > after || after.starts_with(key))
         } else {

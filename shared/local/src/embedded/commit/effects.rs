@@ -3,9 +3,9 @@
 use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
-use super::Committer;
+use super::{Committer, Outcome};
 use crate::embedded::bodies::{Bodies, Content};
-use crate::embedded::inbox::{Done, NewMessage, Work};
+use crate::embedded::inbox::{NewMessage, Work};
 use crate::embedded::record::{self, QUEUES};
 
 /// A message that one of the queues now holds.
@@ -24,10 +24,10 @@ struct Changes {
 
 impl Committer {
     /// Shows finished work: messages become visible, replaced ones are gone.
-    pub(super) fn apply(&self, works: impl Iterator<Item = (Work, Option<Done>)>) {
+    pub(super) fn apply(&self, works: Vec<(Work, Outcome)>) {
         let mut changes: [Changes; 3] = Default::default();
-        let mut bodies = self.shared.bodies();
-        for (work, done) in works.filter_map(|(work, done)| Some((work, done?))) {
+        let mut bodies = self.shared.bodies.lock();
+        for (work, done) in works.into_iter().filter_map(|(work, outcome)| Some((work, outcome.ok()?))) {
             match work {
                 Work::Messages { messages, instead_of } => {
                     for (sequence, message) in (done..).zip(messages) {

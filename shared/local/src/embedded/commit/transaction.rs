@@ -5,7 +5,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{Committer, Outcome};
 use crate::embedded::damage::catch_panic;
-use crate::embedded::failure::{EngineError, failed};
+use crate::embedded::failure::EngineError;
 use crate::embedded::inbox::{Batch, Failed, NewMessage, Work};
 use crate::embedded::record::{self, Header};
 use crate::embedded::store::version_of;
@@ -26,7 +26,7 @@ impl Committer {
 
     fn try_write(&mut self, batch: &Batch, outcomes: &mut Vec<Outcome>) -> Result<(), EngineError> {
         let transaction = self.shared.engine.begin_write()?;
-        let mut messages = transaction.open_table(MESSAGES).map_err(failed)?;
+        let mut messages = transaction.open_table(MESSAGES)?;
         for sequence in &batch.deletes {
             self.delete(&mut messages, *sequence)?;
         }
@@ -34,8 +34,8 @@ impl Committer {
             outcomes.push(self.write_one(&job.work, &transaction, &mut messages)?);
         }
         drop(messages);
-        transaction.open_table(FOLDER).map_err(failed)?.insert(COMMIT, self.commit + 1).map_err(failed)?;
-        transaction.commit().map_err(failed)
+        transaction.open_table(FOLDER)?.insert(COMMIT, self.commit + 1)?;
+        Ok(transaction.commit()?)
     }
 
     fn write_one(
@@ -61,8 +61,8 @@ impl Committer {
                 }
             }
             Work::Put { key, bytes, condition, modified_at } => {
-                let mut objects = transaction.open_table(OBJECTS).map_err(failed)?;
-                let known = objects.get(key.as_str()).map_err(failed)?;
+                let mut objects = transaction.open_table(OBJECTS)?;
+                let known = objects.get(key.as_str())?;
                 let known: Option<ObjectFacts> = known.map(|facts| facts.value().into());
                 if !holds(condition, known) {
                     return Ok(Err(Failed { kind: ErrorKind::PreconditionFailed, cause: None }));
@@ -70,30 +70,30 @@ impl Committer {
                 self.live_bytes = self.live_bytes.saturating_sub(known.map_or(0, |known| known.bytes));
                 self.live_bytes += bytes.len() as u64;
                 let facts = (number, modified_at.as_millis(), bytes.len() as u64);
-                objects.insert(key.as_str(), facts).map_err(failed)?;
-                let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
-                contents.insert(key.as_str(), &bytes[..]).map_err(failed)?;
+                objects.insert(key.as_str(), facts)?;
+                let mut contents = transaction.open_table(OBJECT_BYTES)?;
+                contents.insert(key.as_str(), &bytes[..])?;
                 let digest = (number, record::crc(&[key.as_bytes(), bytes]));
-                let mut digests = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
-                digests.insert(key.as_str(), digest).map_err(failed)?;
+                let mut digests = transaction.open_table(OBJECT_DIGESTS)?;
+                digests.insert(key.as_str(), digest)?;
                 self.next_sequence += 1;
             }
             Work::Delete { key } => {
-                let mut objects = transaction.open_table(OBJECTS).map_err(failed)?;
-                let known = objects.remove(key.as_str()).map_err(failed)?;
+                let mut objects = transaction.open_table(OBJECTS)?;
+                let known = objects.remove(key.as_str())?;
                 let freed = known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes);
                 self.live_bytes = self.live_bytes.saturating_sub(freed);
-                let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
-                contents.remove(key.as_str()).map_err(failed)?;
-                let mut digests = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
-                digests.remove(key.as_str()).map_err(failed)?;
+                let mut contents = transaction.open_table(OBJECT_BYTES)?;
+                contents.remove(key.as_str())?;
+                let mut digests = transaction.open_table(OBJECT_DIGESTS)?;
+                digests.remove(key.as_str())?;
             }
         }
         Ok(Ok(number))
     }
 
     fn delete(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
-        let freed = messages.remove(sequence).map_err(failed)?.map_or(0, |record| record.value().len());
+        let freed = messages.remove(sequence)?.map_or(0, |record| record.value().len());
         self.live_bytes = self.live_bytes.saturating_sub(freed as u64);
         Ok(())
     }
@@ -108,18 +108,18 @@ fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Re
         due: message.due,
     };
     let record_bytes = header.record_bytes(message.body.len());
-    let mut record = messages.insert_reserve(sequence, record_bytes).map_err(failed)?;
+    let mut record = messages.insert_reserve(sequence, record_bytes)?;
     header.write(&message.body, record.as_mut());
     Ok(record_bytes as u64)
 }
 
-/// The record stays what it was, but for its queue and the time it is due: now. A damaged one stays as it
-/// lies: memory has it in the redrive queue, and a receive after the next start puts it there again.
+/// Changes only the queue of a record and its due time, which is now. A damaged record is not touched: memory
+/// has its message in the redrive queue, and a receive after the next start puts it there again.
 fn redrive(messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
-    let old = messages.get(sequence).map_err(failed)?.map(|record| record.value().to_vec());
+    let old = messages.get(sequence)?.map(|record| record.value().to_vec());
     let Some((header, body)) = old.as_deref().and_then(Header::read) else { return Ok(()) };
     let moved = Header { queue: QueueName::Redrive, due: header.sent_at, ..header };
-    let mut record = messages.insert_reserve(sequence, moved.record_bytes(body.len())).map_err(failed)?;
+    let mut record = messages.insert_reserve(sequence, moved.record_bytes(body.len()))?;
     moved.write(body, record.as_mut());
     Ok(())
 }

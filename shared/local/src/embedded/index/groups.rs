@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A group's number, given again when the group is forgotten.
 pub(super) type GroupId = u32;
 
-/// A queue of visible messages that is empty keeps no more room than this.
+/// Most room that an empty queue of visible messages keeps.
 const IDLE_CAPACITY_MAX: usize = 64;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ struct Group {
     ready: VecDeque<u64>,
     in_flight: u32,
     delayed: u32,
-    /// When it was served last, in turns.
+    /// The turn in which it was served last.
     turn: u64,
 }
 
@@ -51,7 +51,7 @@ impl Groups {
             id
         } else {
             self.all.push(group);
-            // More groups than messages there cannot be, and those do not fit into memory.
+            // There are never more groups than messages, and so many messages do not fit into memory.
             GroupId::try_from(self.all.len() - 1).unwrap_or(GroupId::MAX)
         };
         self.ids.insert(name, id);
@@ -67,7 +67,7 @@ impl Groups {
         self.all[id as usize].delayed += 1;
     }
 
-    /// A message of the group waits no longer; something else of it must follow.
+    /// A message of the group waits no longer; the caller pushes it next.
     pub(super) fn leave(&mut self, id: GroupId) {
         self.all[id as usize].delayed -= 1;
     }
@@ -85,7 +85,7 @@ impl Groups {
 
     /// The group to serve next if `free` slots are free.
     pub(super) fn next(&self, free: usize) -> Option<GroupId> {
-        // If the one with the fewest in flight may not, none may.
+        // If the group with the fewest in flight may not be served, no group may.
         let (in_flight, _, id) = *self.turns.first()?;
         ((in_flight as usize) < free).then_some(id)
     }
@@ -139,7 +139,7 @@ impl Groups {
 
 #[cfg(test)]
 impl Groups {
-    /// How many groups are known, and how many places for groups there are.
+    /// The number of known groups, and the number of places for groups.
     pub(super) fn known(&self) -> (usize, usize) {
         (self.ids.len(), self.all.len())
     }

@@ -62,7 +62,7 @@ fn a_time_further_ahead_than_any_delay_reaches_is_pulled_in() {
 fn a_backlog_never_takes_the_last_slots() {
     let mut index = QueueIndex::new(1000, 50);
     fill(&mut index, "busy", 0..100_000);
-    // As many in flight as free: the 501st would be more.
+    // The number in flight equals the number of free slots; the 501st would exceed it.
     assert_eq!(take(&mut index, 2000).len(), 500);
     assert!(!index.has_next());
     // A newcomer gets in at once, and another, each to half of what is free.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage, validate};
 
-use super::{LocalQueue, text};
+use super::{LocalQueue, message_id, receipt};
 use crate::embedded::bodies::Content;
 use crate::embedded::damage;
 use crate::embedded::engine::Found;
@@ -35,7 +35,7 @@ impl<C: Clock> LocalQueue<C> {
             if !received.is_empty() || left.is_zero() {
                 return Ok(received);
             }
-            let until_next = self.queue().lock().until_next(now).unwrap_or(Duration::MAX);
+            let until_next = self.queue().index.lock().until_next(now).unwrap_or(Duration::MAX);
             tokio::select! {
                 () = changed => {}
                 () = self.clock.sleep(until_next.max(SLEEP_MIN).min(left)) => {}
@@ -55,20 +55,20 @@ impl<C: Clock> LocalQueue<C> {
             // The work takes no new room, and must not wait: no other task knows of the messages.
             let moved = answer(DOING, self.shared().inbox.push(work, None).await);
             if !given.is_empty() {
-                // What could not be moved is back in the queue.
+                // Messages that could not be moved are back in the queue.
                 return self.read(given).await;
             }
             moved?;
         }
     }
 
-    /// Puts the bodies to what was taken.
+    /// Adds the bodies to the taken messages.
     async fn read(&self, given: Vec<Received>) -> Result<Vec<ReceivedMessage>, PortError> {
         if given.is_empty() {
             return Ok(Vec::new());
         }
         let mut contents: Vec<Option<Found>> = {
-            let mut bodies = self.shared().bodies();
+            let mut bodies = self.shared().bodies.lock();
             given.iter().map(|received| bodies.take(received.sequence).map(Found::Whole)).collect()
         };
         let missing = given.iter().zip(&contents).filter(|(_, content)| content.is_none());
@@ -89,7 +89,7 @@ impl<C: Clock> LocalQueue<C> {
 
     async fn read_engine(&self, given: &[Received], missing: Vec<u64>) -> Result<Vec<Found>, PortError> {
         let shared = self.handle.shared.clone();
-        // Beside the async threads, because the disk may have to be asked.
+        // On a blocking thread, because it may read the disk.
         let read = tokio::task::spawn_blocking(move || shared.engine.contents(&missing)).await;
         let error = match read {
             Ok(Ok(found)) => return Ok(found),
@@ -104,7 +104,8 @@ impl<C: Clock> LocalQueue<C> {
         let Content { sent_at, body } = match content {
             Found::Whole(content) => content,
             Found::Missing => {
-                // Cannot be, as the index follows the engine. Its visibility timeout keeps it out of the way.
+                // Impossible, because the index follows the engine. The visibility timeout keeps the message
+                // out of the way.
                 tracing::error!(sequence = received.sequence, "a message of the index is not in the store");
                 return None;
             }
@@ -113,8 +114,8 @@ impl<C: Clock> LocalQueue<C> {
         Some(self.received(received, sent_at, body))
     }
 
-    /// A damaged message leaves its queue for the one whose messages are kept byte for byte. One that cannot
-    /// even be read stays there, out of the way of others, and is looked at again after each visibility
+    /// A damaged message moves to the redrive queue, whose messages are kept byte for byte. A message that
+    /// cannot even be read stays there, out of the way of others, and is tried again after each visibility
     /// timeout.
     fn damaged(&self, received: Received, record: Option<&[u8]>) -> Option<ReceivedMessage> {
         let now = self.now();
@@ -128,8 +129,8 @@ impl<C: Clock> LocalQueue<C> {
 
     fn received(&self, received: Received, sent_at: Timestamp, body: Bytes) -> ReceivedMessage {
         ReceivedMessage {
-            id: text::message_id(self.shared().folder_id, received.sequence),
-            receipt: text::receipt(self.shared().opening, received),
+            id: message_id(self.shared().folder_id, received.sequence),
+            receipt: receipt(self.shared().opening, received),
             body,
             receive_count: received.count,
             sent_at,

@@ -13,7 +13,7 @@ use posthaste_ports::{
 use super::device::Device;
 use super::{ask, clock, drain, message, open, open_with, text, to};
 use crate::embedded::Gauges;
-use crate::embedded::folder::LOCK_FILE;
+use crate::embedded::lock::LOCK_FILE;
 use crate::{Local, LocalOptions, OpenError};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::{ManualClock, SeededEntropy};
@@ -150,7 +150,7 @@ async fn senders_at_once_share_their_fsyncs() {
     });
     let ids = join_all(senders).await;
     assert_eq!(ids.len(), 200);
-    // The first may go alone, and a second group gathers meanwhile; more only if this thread is interrupted.
+    // The first may go alone while a second group gathers. There are more only if this thread is interrupted.
     let syncs = device.syncs() - before;
     assert!(syncs < 100, "{syncs} syncs");
     assert_eq!(local.gauges(), Gauges::default());

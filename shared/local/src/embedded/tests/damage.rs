@@ -1,5 +1,5 @@
-//! Damage on the disk: whatever it is, it ends in one clear error or in a store that sends nothing but what
-//! was sent to it, and says what was lost.
+//! Damage on the disk: any damage ends in one clear error, or in a store that gives out only messages that
+//! were sent to it and says what was lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PutCondition, QueueName, 
 
 use super::device::Device;
 use super::{ask, message, open, to};
-use crate::embedded::folder::ENGINE_FILE;
+use crate::embedded::disk::ENGINE_FILE;
 use crate::embedded::record::Header;
 use crate::embedded::tables::{FOLDER, FORMAT, FORMAT_VERSION, MESSAGES};
 use crate::{Local, LocalOptions, OpenError, check};
@@ -113,7 +113,7 @@ async fn waiting(local: &Local<SystemClock>) -> usize {
 async fn drain(local: &Local<SystemClock>, queue: QueueName) -> Vec<String> {
     let mut bodies = Vec::new();
     loop {
-        // Damaged messages leave a receive empty that others follow.
+        // A receive of damaged messages is empty although more messages follow.
         let before = local.queue(queue).counts().await.unwrap().visible;
         let received = local.queue(queue).receive(ask(10)).await.unwrap();
         bodies.extend(received.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned()));
@@ -200,7 +200,7 @@ async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     let local = open_folder(&dir).unwrap();
     assert!(matches!(check(&dir).unwrap_err(), OpenError::Locked { .. }));
     local.state().put("a", Bytes::from("b"), PutCondition::Always).await.unwrap();
-    // As `kill -9` leaves it.
+    // The state that `kill -9` leaves.
     write(&copy, &std::fs::read(dir.join(ENGINE_FILE)).unwrap());
     let report = check(&copy).unwrap();
     assert_eq!((report.objects, report.damages), (61, 0), "{:?}", report.named);
@@ -274,7 +274,7 @@ async fn a_kept_message_is_gone_once_it_was_written_elsewhere() {
     }
 }
 
-/// Writes which layout a folder has.
+/// Writes the number of a folder's layout.
 async fn set_format(dir: &Path, format: u64) {
     let local = open_folder(dir).unwrap();
     let transaction = local.handle.shared.engine.begin_write().unwrap();
@@ -295,7 +295,7 @@ async fn a_folder_of_a_newer_layout_is_refused_with_what_to_do_and_loses_nothing
         let advice = "start the version of posthaste that wrote it, or a newer one";
         assert!(error.to_string().contains(advice), "{error}");
     }
-    // What knows it writes the number that it had before.
+    // A program that knows the format writes the number that was there before.
     let database = redb::Database::open(folder.path().join(ENGINE_FILE)).unwrap();
     let transaction = database.begin_write().unwrap();
     transaction.open_table(FOLDER).unwrap().insert(FORMAT, FORMAT_VERSION).unwrap();
@@ -325,7 +325,7 @@ async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
         let (sequence, record) = (old.0.value(), old.1.value().to_vec());
         drop(old);
         assert_eq!(Header::read(&record).unwrap().1, b"old");
-        // As version 1 wrote it: without the digest behind the fixed part.
+        // The record of version 1: without the digest behind the fixed part.
         let record = [&[1], &record[1..19], &record[23..]].concat();
         messages.insert(sequence, &record[..]).unwrap();
     }

@@ -18,15 +18,15 @@ const SECTOR_BYTES: usize = 512;
 /// A fault of a device's next operations.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
-    /// After so many more operations the power is gone: nothing is written any more.
+    /// After this many more operations the power is gone: nothing is written any more.
     PowerCut { after: u32 },
-    /// After so many more writes, so many fail with this kind.
+    /// After `after` more writes, the next `times` fail with this kind.
     Writes { after: u32, times: u32, kind: io::ErrorKind },
     /// The next sync panics, as the engine does over a damaged page.
     EnginePanic,
     /// The next look at the free bytes panics, which is outside the engine.
     Panic,
-    /// After so many more syncs, so many fail with this kind.
+    /// After `after` more syncs, the next `times` fail with this kind.
     Syncs { after: u32, times: u32, kind: io::ErrorKind },
 }
 
@@ -155,7 +155,7 @@ impl StorageBackend for Device {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state();
         state.pass(Operation::Write)?;
-        // As a file system with a journal does it: a new length is kept before what is written into it.
+        // Like a file system with a journal: a new length is kept before the bytes that are written into it.
         let len = usize::try_from(len).unwrap();
         state.bytes.resize(len, 0);
         state.synced.resize(len, 0);

@@ -33,7 +33,7 @@ async fn send_until_it_works(local: &Local<ManualClock>, body: &str) {
 
 #[tokio::test]
 async fn a_full_device_refuses_and_then_goes_on() {
-    // Wherever in the work of a commit the device is full.
+    // The device is full at each point of a commit's work.
     for after in 0..6 {
         let device = Device::default();
         let local = open(&device);
@@ -73,7 +73,7 @@ async fn replace_through(fault: Fault) -> Result<(), ErrorKind> {
     device.arm(None);
     send_until_it_works(&local, "after").await;
     let second = replace().await;
-    // Whichever of them took effect, it was one.
+    // Exactly one of them took effect.
     assert_eq!(queue.counts().await.unwrap(), QueueCounts { visible: 2, delayed: 0, in_flight: 0 });
     local.close().await;
     let local = open(&device);
@@ -119,7 +119,7 @@ async fn acknowledgements_outlast_a_failure() {
         for message in &received {
             queue.acknowledge(&message.receipt).await.unwrap();
         }
-        // The acknowledgements may have met the failure alone, before the send came.
+        // The failure may have met only the acknowledgements, before the send came.
         let third = send(&local, "third").await;
         assert!(matches!(third, Ok(()) | Err(ErrorKind::Other)), "{third:?}");
         device.arm(None);

@@ -41,7 +41,7 @@ struct Message {
     receipt: Option<Receipt>,
 }
 
-/// The queue as plainly as can be.
+/// The queue in its plainest form.
 #[derive(Debug, Default)]
 struct Model {
     messages: Vec<Message>,

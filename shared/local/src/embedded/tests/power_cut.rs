@@ -1,5 +1,5 @@
-//! A power cut at any point: what was answered `Ok` is there, and of what was not, whole transactions or
-//! nothing.
+//! A power cut at any point: work that was answered `Ok` is there, and other work is there whole or not at
+//! all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ enum Step {
     Put { key: u8 },
 }
 
-/// How a call ended that wrote something.
+/// The end of a call that wrote something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Ok,
