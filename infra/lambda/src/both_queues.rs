@@ -1,22 +1,21 @@
 //! The two queues of deadletter: its own, and the redrive queue of messages that functions failed on many
 //! times. One Lambda function takes from both, and a batch comes from one of them.
 
-use std::future::Future;
 use std::time::Duration;
 
 use posthaste_aws::lambda::{BatchHandler, SqsBatch};
 use posthaste_deadletter::DeadLetters;
-use posthaste_ports::{BatchResponse, Ports, ReceivedMessage};
+use posthaste_ports::{BatchResponse, Ports};
 
-/// Works on messages of one queue.
-pub trait OneQueue: Send + Sync + 'static {
-    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which
-    /// nothing durable was done.
-    fn handle(
-        &self,
-        messages: Vec<ReceivedMessage>,
-        deadline: Duration,
-    ) -> impl Future<Output = BatchResponse> + Send;
+/// deadletter over one queue, as the handler of its batches.
+pub struct OneQueue<P: Ports>(pub DeadLetters<P>);
+
+impl<P: Ports> BatchHandler for OneQueue<P> {
+    async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
+        // the depth.
+        Box::pin(self.0.handle(batch.messages, deadline)).await
+    }
 }
 
 /// A handler for each of the two queues.
@@ -43,25 +42,17 @@ pub(crate) fn name_of(url: &str) -> &str {
     url.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
-impl<H: OneQueue> BatchHandler for BothQueues<H> {
+impl<H: BatchHandler> BatchHandler for BothQueues<H> {
     /// A batch of another queue means that the function is wired to a queue that it does not know. Such a
     /// batch fails as a whole and comes again: taking a delivery for a dead letter, or the reverse, would be
     /// worse than waiting.
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
-        let SqsBatch { queue, messages } = batch;
-        if let Some(handler) = self.of(&queue) {
-            return handler.handle(messages, deadline).await;
+        if let Some(handler) = self.of(&batch.queue) {
+            return handler.handle(batch, deadline).await;
         }
+        let SqsBatch { queue, messages } = batch;
         tracing::error!(queue, messages = messages.len(), "messages of a queue that is none of deadletter's");
         BatchResponse { failures: messages.into_iter().map(|message| message.id).collect() }
-    }
-}
-
-impl<P: Ports> OneQueue for DeadLetters<P> {
-    async fn handle(&self, messages: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
-        // the depth.
-        Box::pin(DeadLetters::handle(self, messages, deadline)).await
     }
 }
 
@@ -70,15 +61,15 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use posthaste_core::model::Timestamp;
-    use posthaste_ports::{MessageId, Receipt};
+    use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
 
     /// Fails every message, under a name of its own and with the deadline it was given.
     struct Fails(&'static str);
 
-    impl OneQueue for Fails {
-        async fn handle(&self, messages: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+    impl BatchHandler for Fails {
+        async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
             let failed = |message: ReceivedMessage| format!("{}{} by {deadline:?}", message.id.0, self.0);
-            BatchResponse { failures: messages.into_iter().map(failed).map(MessageId).collect() }
+            BatchResponse { failures: batch.messages.into_iter().map(failed).map(MessageId).collect() }
         }
     }
 

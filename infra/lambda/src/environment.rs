@@ -3,24 +3,15 @@
 //! An empty variable counts as not set, an unknown value is refused, and all problems are reported at once.
 //! Names, forms, bounds and defaults of the variables are in the table of `posthaste_settings`.
 
-mod common;
-mod deadletter;
-mod deliver;
-mod manage;
-mod monitor;
-mod publish;
+mod functions;
 mod read;
 #[cfg(test)]
 mod tests;
 mod variables;
-mod wake;
 
-pub use common::CommonEnvironment;
-pub use deadletter::DeadLetterEnvironment;
-pub use deliver::DeliverEnvironment;
-pub use manage::ManageEnvironment;
-pub use monitor::MonitorEnvironment;
-pub use publish::PublishEnvironment;
-pub use read::Environment;
-pub use variables::{EnvironmentError, VariableError};
-pub use wake::WakeEnvironment;
+pub use functions::{
+    DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment, PublishEnvironment,
+    WakeEnvironment,
+};
+pub use read::{CommonEnvironment, Environment};
+pub use variables::{EnvironmentError, VariableError, Variables};

@@ -5,28 +5,21 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use lambda_runtime::Error;
-use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
-use posthaste_aws::{AwsSettings, AwsSettingsError, Clients};
+use posthaste_aws::{AwsSettings, Clients, S3Store, telemetry};
 use tracing::Level;
-use tracing::level_filters::LevelFilter;
 
-use crate::environment::{Environment, EnvironmentError};
-
-/// Error of a function that does not start.
-#[derive(Debug, thiserror::Error)]
-enum StartError {
-    #[error("failed to read the environment: {0}")]
-    Environment(#[from] EnvironmentError),
-    #[error("failed to read the environment: {0}")]
-    Aws(#[from] AwsSettingsError),
-}
+use crate::environment::Environment;
 
 /// Reads the environment, starts log and metrics, and runs a function. A function whose environment cannot be
 /// used ends at once, with one line that says why.
-pub async fn launch<E: Environment>(run: impl AsyncFnOnce(E, Clients) -> Result<(), Error>) -> ExitCode {
+///
+/// The function gets its environment, the clients of this process, and the state bucket.
+pub async fn launch<E: Environment>(
+    run: impl AsyncFnOnce(E, Clients, S3Store) -> Result<(), Error>,
+) -> ExitCode {
     let ended = match start() {
-        Ok((environment, clients)) => run(environment, clients).await,
-        Err(error) => Err(Error::from(error)),
+        Ok((environment, clients, state)) => run(environment, clients, state).await,
+        Err(error) => Err(Error::from(format!("failed to read the environment: {error}"))),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -47,20 +40,14 @@ fn report(error: &Error) {
     }
 }
 
-fn start<E: Environment>() -> Result<(E, Clients), StartError> {
+fn start<E: Environment>() -> Result<(E, Clients, S3Store), Error> {
     let environment = E::from_env();
-    let telemetry =
-        environment.as_ref().map_or_else(|_| telemetry_default(), |e| e.common().telemetry.clone());
+    // The default is for the log line about an environment that cannot be used.
+    let telemetry = environment.as_ref().map(|(common, _)| common.telemetry.clone()).unwrap_or_default();
     telemetry::start(&telemetry);
     let aws = AwsSettings::from_env(|name| env::var(name).ok());
-    Ok((environment?, Clients::new(&aws?)))
-}
-
-/// The settings for the log line about an environment that cannot be used.
-fn telemetry_default() -> TelemetrySettings {
-    TelemetrySettings {
-        log_level: LevelFilter::INFO,
-        metrics_namespace: String::new(),
-        metrics_by: MetricsBy::Stack,
-    }
+    let (common, environment) = environment?;
+    let clients = Clients::new(&aws?);
+    let state = clients.store(&common.state_bucket);
+    Ok((environment, clients, state))
 }

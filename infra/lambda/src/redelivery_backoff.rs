@@ -1,4 +1,4 @@
-//! A rest of the messages that are handed back, as long as embedded. Lambda's mapping leaves a message that a
+//! A rest for messages that are handed back, the same as embedded. Lambda's mapping leaves a message that a
 //! function reports as failed to the queue's visibility timeout, which is six times the function's own: a
 //! read that was throttled for a moment would hold healthy events for twelve minutes.
 //!
@@ -27,7 +27,7 @@ use posthaste_services::DRAIN_POST_TIMEOUT;
 
 use crate::both_queues::name_of;
 
-/// Longest time for telling the queue to let messages rest. The others wait for the visibility timeout.
+/// Longest time for requests that let messages rest. Messages without one wait for the visibility timeout.
 pub const BACKOFF_TIME: Duration = Duration::from_secs(3);
 
 /// deliver's timeout, as template.yaml has it.
@@ -108,7 +108,7 @@ impl<Q: QueueReceiver> Source<Q> {
         }
         match self.queue.change_visibility(receipt, rest).await {
             Ok(()) => {}
-            // Its successors are durable and it is gone, which the handler could not know any more.
+            // The message is gone and its successors are durable; the handler ended before it could know.
             Err(error) if error.kind == ErrorKind::NotFound => {}
             Err(error) => {
                 let error = &error as &dyn std::error::Error;

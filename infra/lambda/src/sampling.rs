@@ -81,7 +81,7 @@ mod tests {
     use posthaste_ports::{ErrorKind, PortError};
     use posthaste_testkit::ManualClock;
 
-    /// Notes when it was asked, takes `takes`, and then fails where it is told to.
+    /// Records when it was called, takes `takes`, and then fails if `fails` says so.
     struct Notes {
         clock: ManualClock,
         takes: Duration,
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Runs one invocation, which begins at second 3, and tells when it sampled, when it ended, and how.
+    /// Runs one invocation from second 3 on, and answers when it sampled, when it ended, and its error.
     async fn run(
         interval: u64,
         deadline: u64,

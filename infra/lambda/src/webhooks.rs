@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
-use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
+use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
 use tokio::sync::OnceCell;
 
@@ -21,11 +21,6 @@ impl<C: Clock> LazyWebhooks<C> {
     pub fn new(settings: ClientSettings, clock: C) -> Self {
         Self { settings, clock, client: OnceCell::new() }
     }
-
-    async fn client(&self) -> Result<&HyperWebhookClient<C>, TlsSetupError> {
-        let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
-        self.client.get_or_try_init(make).await
-    }
 }
 
 impl<C: Clock> WebhookClient for LazyWebhooks<C> {
@@ -33,7 +28,8 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         #[cfg(feature = "panic-probe")]
         assert!(!request.url.as_str().contains("/panic-probe"), "the endpoint asks for a panic");
-        match self.client().await {
+        let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
+        match self.client.get_or_try_init(make).await {
             Ok(client) => client.send(request).await,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "no webhook client");
@@ -52,19 +48,13 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::model::EndpointUrl;
     use posthaste_system::SystemClock;
+    use posthaste_testkit::memory::request;
 
     async fn check(settings: ClientSettings, expected: SendFailure) {
         let webhooks = LazyWebhooks::new(settings, SystemClock);
         for _ in 0..2 {
-            let request = WebhookRequest {
-                method: http::Method::POST,
-                url: EndpointUrl::parse("https://10.0.0.1/").unwrap(),
-                headers: http::HeaderMap::new(),
-                body: Vec::new(),
-                timeout: Duration::from_secs(1),
-            };
+            let request = request("https://10.0.0.1/", "");
             assert_eq!(webhooks.send(request).await.result.unwrap_err(), expected);
         }
     }

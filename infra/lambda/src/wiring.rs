@@ -26,10 +26,10 @@ use posthaste_services::{
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
-use crate::both_queues::BothQueues;
+use crate::both_queues::{BothQueues, OneQueue};
 use crate::environment::{
-    CommonEnvironment, DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment,
-    PublishEnvironment, WakeEnvironment,
+    DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment, PublishEnvironment,
+    WakeEnvironment,
 };
 use crate::redelivery_backoff::{RedeliveryBackoff, Source};
 use crate::sampling::{MINUTE, Sampling};
@@ -70,21 +70,19 @@ pub type AwsBackoff<H> = RedeliveryBackoff<H, Queue, SystemClock>;
 pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
 
 /// deadletter over one queue.
-pub type AwsDeadLetters = DeadLetters<Aws>;
+pub type AwsDeadLetters = OneQueue<Aws>;
 
 /// wake, as it is wired here.
-pub type AwsWake = Wake<Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>>;
+pub type AwsWake = Wake<Aws>;
 
 /// monitor, as it is wired here.
 pub type AwsMonitor = Monitor<Aws, NoMachine, DrainReports<S3Store, SystemClock>>;
 
 /// publish, as the routes of its Function URL.
-pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
-    let urls =
-        QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
-    let state = state(&environment.common, clients);
+pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Store) -> Router {
+    let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
-    // No other part of this process learns of the pressure. There are no names and connections of endpoints.
+    // Only publish reads the pressure here. There are no names and connections of endpoints to give up.
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish::<Aws> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
@@ -103,10 +101,9 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
 }
 
 /// manage, as the routes of its Function URL.
-pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
+pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store) -> Router {
     // A handshake comes once, so that an idle connection would be of no use.
     let client = ClientSettings { idle_max: 0, ..environment.client.clone() };
-    let state = state(&environment.common, clients);
     let manage = Manage::<Aws> {
         links: links(&state, &environment.links),
         state,
@@ -128,15 +125,15 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
 pub fn deliver<H: BatchHandler>(
     environment: &DeliverEnvironment,
     clients: &Clients,
+    state: S3Store,
     handler: impl FnOnce(AwsDeliver, AwsDrainPost) -> H,
 ) -> AwsBackoff<H> {
-    let urls = QueueUrls {
-        deliveries: Some(environment.deliveries_queue_url.clone()),
-        dead_letters: Some(environment.dead_letters_queue_url.clone()),
-        ..QueueUrls::default()
-    };
+    let urls = QueueUrls::from([
+        (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
+        (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
+    ]);
     let client = ClientSettings { idle_max: IDLE_CONNECTIONS_MAX, ..environment.client.clone() };
-    let (state, drain) = (state(&environment.common, clients), DrainMeter::default());
+    let drain = DrainMeter::default();
     let instance = SystemEntropy.uuid().to_string();
     let queue = clients.queue(QueueName::Deliveries, urls, SystemClock);
     let source = Source::new(&environment.deliveries_queue_url, queue.clone(), DELIVERIES_VISIBILITY);
@@ -164,20 +161,20 @@ pub fn deliver<H: BatchHandler>(
 pub fn dead_letters(
     environment: &DeadLetterEnvironment,
     clients: &Clients,
+    state: S3Store,
 ) -> AwsBackoff<BothQueues<AwsDeadLetters>> {
-    let urls = QueueUrls {
-        deliveries: Some(environment.deliveries_queue_url.clone()),
-        dead_letters: Some(environment.dead_letters_queue_url.clone()),
-        redrive: Some(environment.redrive_queue_url.clone()),
-    };
-    let clients = &clients.untraced();
-    let state = state(&environment.common, clients);
+    let urls = QueueUrls::from([
+        (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
+        (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
+        (QueueName::Redrive, environment.redrive_queue_url.clone()),
+    ]);
+    let clients = clients.untraced();
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
     let [deliveries, dead_letters, redrive] =
         [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive]
             .map(|name| clients.queue(name, urls.clone(), SystemClock));
     let over = |source, queue: &Queue| {
-        DeadLetters::new(DeadLetterPorts {
+        OneQueue(DeadLetters::new(DeadLetterPorts {
             queue: queue.clone(),
             source,
             deliveries: deliveries.clone(),
@@ -186,7 +183,7 @@ pub fn dead_letters(
             registry: registry.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
-        })
+        }))
     };
     let both = BothQueues::new(
         (&environment.dead_letters_queue_url, over(QueueName::DeadLetters, &dead_letters)),
@@ -200,10 +197,8 @@ pub fn dead_letters(
 }
 
 /// wake, without the right to delete old payloads: the state bucket's lifecycle does that.
-pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
-    let urls =
-        QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
-    let state = state(&environment.common, clients);
+pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) -> AwsWake {
+    let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
     Wake::new(WakePorts {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         state: state.clone(),
@@ -223,13 +218,12 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
 pub fn monitor(
     environment: &MonitorEnvironment,
     clients: &Clients,
+    state: S3Store,
 ) -> Result<Sampling<AwsMonitor, SystemClock>, SettingsError> {
-    let urls = QueueUrls {
-        deliveries: Some(environment.deliveries_queue_url.clone()),
-        dead_letters: Some(environment.dead_letters_queue_url.clone()),
-        ..QueueUrls::default()
-    };
-    let state = state(&environment.common, clients);
+    let urls = QueueUrls::from([
+        (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
+        (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
+    ]);
     let ports = MonitorPorts {
         deliveries: clients.queue(QueueName::Deliveries, urls.clone(), SystemClock),
         dead_letters: clients.queue(QueueName::DeadLetters, urls, SystemClock),
@@ -245,10 +239,6 @@ pub fn monitor(
     // With nothing to sample, one look per invocation is enough.
     let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
     Ok(Sampling::new(monitor, interval, SystemClock))
-}
-
-fn state(environment: &CommonEnvironment, clients: &Clients) -> S3Store {
-    clients.store(&environment.state_bucket)
 }
 
 /// Links that are not well, as this process sees them.
@@ -269,7 +259,7 @@ mod tests {
     use posthaste_aws::AwsSettings;
     use tower::ServiceExt;
 
-    /// Whatever is asked for has a value; the functions' own variables only what they need.
+    /// The required variables have values, the optional ones have none.
     fn variable(name: &str) -> Option<String> {
         let value = match name {
             "STATE_BUCKET" => "state",
@@ -280,12 +270,15 @@ mod tests {
         Some(value.to_owned())
     }
 
-    fn clients() -> Clients {
-        Clients::new(&AwsSettings::from_env(variable).unwrap())
+    fn clients() -> (Clients, S3Store) {
+        let clients = Clients::new(&AwsSettings::from_env(variable).unwrap());
+        let state = clients.store("state");
+        (clients, state)
     }
 
     async fn check(method: &str, path: &str, status: StatusCode) {
-        let router = publish(&PublishEnvironment::read(&variable).unwrap(), &clients());
+        let (clients, state) = clients();
+        let router = publish(&PublishEnvironment::read(&variable).unwrap().1, &clients, state);
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), status);
@@ -306,7 +299,8 @@ mod tests {
                 "PRESSURE_PROFILE" => Some(profile.to_owned()),
                 name => variable(name),
             };
-            let sampling = monitor(&MonitorEnvironment::read(&read).unwrap(), &clients()).unwrap();
+            let (clients, state) = clients();
+            let sampling = monitor(&MonitorEnvironment::read(&read).unwrap().1, &clients, state).unwrap();
             assert_eq!(sampling.interval, Duration::from_secs(secs), "{profile}");
         };
         check("scaled", 10);

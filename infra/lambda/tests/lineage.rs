@@ -1,5 +1,5 @@
-//! What SQS hears of the chain of invocations, from the programs as processes: under a fake of the Runtime
-//! API that names the chain, and of SQS besides, both at one address.
+//! The chain of invocations in requests to SQS. The programs run as processes under a fake of the Runtime
+//! API, which names the chain, and a fake of SQS, both at one address.
 
 #![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
 
@@ -55,8 +55,7 @@ fn start(program: &str, address: &str) -> Program {
     Program(command.spawn().unwrap())
 }
 
-/// An invocation in a chain, with a message that goes back to its queue whatever else is there: one of a
-/// newer version.
+/// An invocation in a chain, with a message of a newer version, which always goes back to its queue.
 fn invocation(queue: &str) -> impl IntoResponse {
     let event = json!({ "Records": [{
         "messageId": "a", "receiptHandle": "AQEB", "body": "{\"v\":4294967295}", "eventSource": "aws:sqs",

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const QUEUE: &str = "http://127.0.0.1:4566/000000000000/queue";
 
-/// Starts a program in this environment and none besides, and answers the one line it wrote.
+/// Starts a program in exactly this environment, and answers the one line that it wrote.
 fn refusal<V: AsRef<OsStr>>(program: &str, environment: &[(&str, V)]) -> String {
     let mut command = Command::new(program);
     command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));

@@ -10,7 +10,9 @@ mod settings;
 mod untraced;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_s3::config::{
     IdentityCache, Region, RequestChecksumCalculation, ResponseChecksumValidation,
     StalledStreamProtectionConfig,
@@ -18,19 +20,19 @@ use aws_sdk_s3::config::{
 use aws_smithy_async::rt::sleep::{SharedAsyncSleep, TokioSleep};
 use aws_smithy_async::time::SystemTimeSource;
 use aws_smithy_runtime_api::client::behavior_version::BehaviorVersion;
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::interceptors::SharedInterceptor;
+use aws_types::SdkConfig;
 use posthaste_ports::{Clock, QueueName};
 
 use crate::queue::{QueueUrls, SqsQueue};
 use crate::store::S3Store;
 use connector::LazyClient;
-pub(crate) use limits::receive_timeouts;
+use limits::retries;
+pub(crate) use limits::timeouts;
 pub use limits::{
     ATTEMPT_TIMEOUT, ATTEMPTS_MAX, BACKOFF_FIRST, BACKOFF_MAX, CONNECT_TIMEOUT, OPERATION_TIMEOUT,
     READ_TIMEOUT,
 };
-use limits::{retries, timeouts};
 pub use settings::{AwsSettings, AwsSettingsError};
 use untraced::Untraced;
 
@@ -40,10 +42,11 @@ pub struct Clients {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Shared {
     settings: AwsSettings,
-    http: SharedHttpClient,
+    /// The part of the configuration that both services have.
+    config: SdkConfig,
     sleep: SharedAsyncSleep,
     is_traced: bool,
     sqs: OnceLock<aws_sdk_sqs::Client>,
@@ -54,10 +57,9 @@ impl Clients {
     /// Prepares the clients. Each is made when it is first asked for, and connects at its first request.
     pub fn new(settings: &AwsSettings) -> Self {
         let sleep = SharedAsyncSleep::new(TokioSleep::new());
-        let http = SharedHttpClient::new(LazyClient::new(sleep.clone()));
         let shared = Shared {
             settings: settings.clone(),
-            http,
+            config: config(settings, &sleep),
             sleep,
             is_traced: true,
             sqs: OnceLock::new(),
@@ -71,15 +73,7 @@ impl Clients {
     /// is `Allow`. Use them in a function that sends to its own queue on purpose and sets the pace of that
     /// itself. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
     pub fn untraced(&self) -> Self {
-        let Shared { settings, http, sleep, s3, .. } = &*self.shared;
-        let shared = Shared {
-            settings: settings.clone(),
-            http: http.clone(),
-            sleep: sleep.clone(),
-            is_traced: false,
-            sqs: OnceLock::new(),
-            s3: s3.clone(),
-        };
+        let shared = Shared { is_traced: false, sqs: OnceLock::new(), ..Shared::clone(&self.shared) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -96,21 +90,27 @@ impl Clients {
     }
 }
 
+fn config(settings: &AwsSettings, sleep: &SharedAsyncSleep) -> SdkConfig {
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new(settings.region.clone()))
+        .credentials_provider(SharedCredentialsProvider::new(settings.credentials.clone()))
+        // The credentials are known from the start; the default cache would guard them with timers.
+        .identity_cache(IdentityCache::no_cache())
+        .http_client(LazyClient::new(sleep.clone()))
+        .sleep_impl(sleep.clone())
+        .time_source(SystemTimeSource::new())
+        .timeout_config(timeouts(Duration::ZERO))
+        .retry_config(retries())
+        // The timeouts bound every attempt, and the reading of a body has its own.
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+        .build()
+}
+
 impl Shared {
     fn sqs_client(&self) -> aws_sdk_sqs::Client {
-        let mut config = aws_sdk_sqs::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(self.settings.region.clone()))
-            .credentials_provider(self.settings.credentials())
-            // The credentials are known from the start; the default cache would guard them with timers.
-            .identity_cache(IdentityCache::no_cache())
-            .http_client(self.http.clone())
-            .sleep_impl(self.sleep.clone())
-            .time_source(SystemTimeSource::new())
-            .timeout_config(timeouts())
-            .retry_config(retries())
-            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
-        config.set_endpoint_url(self.settings.sqs_endpoint.clone().map(String::from));
+        let mut config = aws_sdk_sqs::config::Builder::from(&self.config);
+        config.set_endpoint_url(self.settings.sqs_endpoint.clone());
         if !self.is_traced {
             config.push_interceptor(SharedInterceptor::permanent(Untraced));
         }
@@ -118,25 +118,14 @@ impl Shared {
     }
 
     fn s3_client(&self) -> aws_sdk_s3::Client {
-        let mut config = aws_sdk_s3::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(self.settings.region.clone()))
-            .credentials_provider(self.settings.credentials())
-            .identity_cache(IdentityCache::no_cache())
-            .http_client(self.http.clone())
-            .sleep_impl(self.sleep.clone())
-            .time_source(SystemTimeSource::new())
-            .timeout_config(timeouts())
-            .retry_config(retries())
+        let mut config = aws_sdk_s3::config::Builder::from(&self.config)
             // An emulator has no name for each bucket.
             .force_path_style(self.settings.s3_endpoint.is_some())
             // TLS guards the bytes on their way. A CRC in a trailer besides would cost CPU for each object
             // and a chunked form that not every emulator reads.
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
-            .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
-            // The timeouts bound every attempt, and the reading of a body has its own.
-            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
-        config.set_endpoint_url(self.settings.s3_endpoint.clone().map(String::from));
+            .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
+        config.set_endpoint_url(self.settings.s3_endpoint.clone());
         aws_sdk_s3::Client::from_conf(config.build())
     }
 }

@@ -6,7 +6,6 @@ mod calls;
 mod coalesce;
 mod receive;
 mod replace;
-mod urls;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,10 +19,10 @@ use posthaste_ports::{
 };
 
 use crate::clients::failure::failure;
+pub use calls::QueueUrls;
 use calls::{BatchCalls, SENDING, SqsCalls};
 use receive::whole_secs;
 use replace::Replacer;
-pub use urls::QueueUrls;
 
 const REPLACING: &str = "replace a message";
 const CHANGING: &str = "change a visibility timeout";

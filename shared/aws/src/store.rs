@@ -27,16 +27,6 @@ const DELETING: &str = "delete an object";
 #[derive(Debug, Clone)]
 pub struct S3Store(Bucket);
 
-/// An object that is larger than [`OBJECT_BYTES_MAX`].
-#[derive(Debug, thiserror::Error)]
-#[error("an object of {0} bytes, expected at most {OBJECT_BYTES_MAX}")]
-struct TooLarge(usize);
-
-/// The answer "not modified" to a read without a condition.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer makes no sense")]
-struct Nonsense;
-
 impl S3Store {
     pub(crate) fn new(client: Client, bucket: &str, sleep: SharedAsyncSleep) -> Self {
         Self(Bucket { client, name: bucket.to_owned(), sleep })
@@ -49,7 +39,10 @@ impl ObjectStore for S3Store {
         match self.0.read(GETTING, key, None).await? {
             Revalidated::Changed(object) => Ok(Some(object)),
             Revalidated::Missing => Ok(None),
-            Revalidated::Unchanged => Err(PortError::caused(GETTING, ErrorKind::Other, Nonsense)),
+            // There was no condition.
+            Revalidated::Unchanged => {
+                Err(PortError::caused(GETTING, ErrorKind::Other, "the answer makes no sense"))
+            }
         }
     }
 
@@ -61,7 +54,8 @@ impl ObjectStore for S3Store {
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
         validate::key(key).map_err(|refusal| refusal.at(PUTTING))?;
         if bytes.len() > OBJECT_BYTES_MAX {
-            return Err(PortError::caused(PUTTING, ErrorKind::Invalid, TooLarge(bytes.len())));
+            let cause = format!("an object of {} bytes, expected at most {OBJECT_BYTES_MAX}", bytes.len());
+            return Err(PortError::caused(PUTTING, ErrorKind::Invalid, cause));
         }
         Put { bucket: &self.0, key, bytes, condition }.run().await
     }

@@ -12,7 +12,7 @@ mod log;
 mod metrics_by;
 
 use emf::Emf;
-pub use metrics_by::{MetricsBy, MetricsByError};
+pub use metrics_by::MetricsBy;
 
 /// Settings of the log and the metrics.
 #[derive(Debug, Clone)]
@@ -23,6 +23,16 @@ pub struct TelemetrySettings {
     pub metrics_namespace: String,
     /// The labels that become dimensions.
     pub metrics_by: MetricsBy,
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> Self {
+        Self {
+            log_level: LevelFilter::INFO,
+            metrics_namespace: String::new(),
+            metrics_by: MetricsBy::default(),
+        }
+    }
 }
 
 /// The process's only recorder.

@@ -1,4 +1,4 @@
-//! Functions in processes of their own, under a fake Runtime API: what Lambda sees of them.
+//! Functions in processes of their own under a fake Runtime API, as Lambda sees them.
 
 mod runtime_api;
 
@@ -48,7 +48,7 @@ fn failed(ids: &[&str]) -> Answer {
     Answer::Response(json!({ "batchItemFailures": failures }))
 }
 
-/// Does what bodies say.
+/// Performs the acts that bodies name.
 struct Obedient;
 
 impl BatchHandler for Obedient {

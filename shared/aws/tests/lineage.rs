@@ -21,7 +21,7 @@ const TRACE: &str =
     "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0;Lineage=1:5c3a1f:15";
 const SENT: &str = r#"{"Successful":[{"Id":"0","MessageId":"a","MD5OfMessageBody":""}],"Failed":[]}"#;
 
-/// Starts this binary once more, for the test named `test` alone and as a function under `endpoint`.
+/// Starts this binary again as a function under `endpoint`, only for the test named `test`.
 fn start(test: &str, endpoint: &str) -> bool {
     let environment = [
         (ENDPOINT, endpoint),
@@ -37,10 +37,8 @@ fn start(test: &str, endpoint: &str) -> bool {
 
 /// Sends a message as the function.
 async fn send(clients: &Clients, endpoint: &str) {
-    let urls = QueueUrls {
-        dead_letters: Some(format!("{endpoint}/000000000000/deadletters")),
-        ..QueueUrls::default()
-    };
+    let url = format!("{endpoint}/000000000000/deadletters");
+    let urls = QueueUrls::from([(QueueName::DeadLetters, url)]);
     let queue = clients.queue(QueueName::DeadLetters, urls, SystemClock);
     let message = OutgoingMessage { body: Bytes::from_static(b"x"), group: None, delay_secs: 0 };
     queue.send_batch(vec![message]).await.unwrap().remove(0).unwrap();

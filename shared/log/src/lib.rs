@@ -1,13 +1,8 @@
 #![doc = include_str!("../README.md")]
 
-mod lossy;
-mod panics;
-
-pub use lossy::Lossy;
-pub use panics::log_panics;
-
 use std::error::Error;
 use std::fmt;
+use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -110,14 +105,50 @@ impl Visit for Line {
 }
 
 /// The error's text and those of its causes, outermost first.
-fn with_causes(error: &(dyn Error + 'static)) -> String {
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.take(CAUSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
+/// Counts the lines that are lost because their stream is closed or its disk is full.
+const FAIL_COUNT: &str = "LogWriteFailCount";
+
+/// A stream of log lines, with one call of `write` per line. A line that cannot be written is lost and
+/// counted as `LogWriteFailCount`: the program must outlive the reader of its log, and a full disk.
+#[derive(Debug)]
+pub struct Lossy<W>(
+    /// The stream.
+    pub W,
+);
+
+impl<W: Write> Write for Lossy<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.0.write_all(line).is_err() {
+            metrics::counter!(FAIL_COUNT).increment(1);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Lines that a flush cannot write are lost too; their number is unknown, so they count as one.
+        if self.0.flush().is_err() {
+            metrics::counter!(FAIL_COUNT).increment(1);
+        }
+        Ok(())
+    }
+}
+
+/// Writes panics to the log from now on, instead of as text that no reader of JSON lines understands.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string);
+        let said = panic.payload_as_str().unwrap_or("something that is not text");
+        tracing::error!(location, "panicked: {said}");
+    }));
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::{Arc, Mutex};
 
     use super::*;
@@ -125,7 +156,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Lines {
+    impl Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }

@@ -9,7 +9,7 @@ use posthaste_core::pressure::Usage;
 /// Deepest nesting of control groups that is looked through.
 const CGROUP_DEPTH_MAX: usize = 32;
 
-/// Where the kernel shows its numbers.
+/// The folders in which the kernel shows its numbers.
 #[derive(Debug)]
 struct Machine {
     proc: PathBuf,
@@ -27,7 +27,8 @@ pub fn memory() -> Option<Usage> {
     Machine::this().memory()
 }
 
-/// The disk a folder lies on. What is kept for the superuser counts as used: nothing else may write there.
+/// The disk of a folder. Room that is reserved for the superuser counts as used: nothing else may write
+/// there.
 pub fn disk(folder: &Path) -> Option<Usage> {
     let stat = rustix::fs::statvfs(folder).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);

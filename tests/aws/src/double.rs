@@ -1,10 +1,10 @@
 //! A strict double of SQS and S3: one process, real HTTP on 127.0.0.1, a clock that is moved by hand.
 //!
-//! It keeps what AWS documents and emulators do not enforce: delays of 900 s, visibility of 12 hours in all,
-//! a mebibyte per message and per batch, distinct ids, refused characters, receipt handles that go stale, and
-//! the exact shapes of errors. It goes wrong as a [`Script`] says, and writes a [`Journal`] of every request,
-//! so that tests can count what would be billed and in which order things became durable. It checks that
-//! requests are signed, not by whom.
+//! The double enforces what AWS documents and emulators do not: delays of 900 s, visibility of 12 hours in
+//! all, a mebibyte per message and per batch, distinct ids, refused characters, receipt handles that go
+//! stale, and the exact shapes of errors. A [`Script`] sets up its faults. It writes a [`Journal`] of every
+//! request, so that tests can count what would be billed and in which order things became durable. It checks
+//! that requests are signed, not by whom.
 
 pub mod journal;
 pub mod script;
@@ -73,7 +73,7 @@ impl Double {
         url
     }
 
-    /// Lets at most so many messages of a queue be in flight at once, instead of 120,000.
+    /// Sets the most messages of a queue in flight at once, instead of 120,000.
     pub fn limit_in_flight(&self, queue: &str, max: usize) {
         self.shared.lock().queues.limit_in_flight(queue, max);
     }
@@ -107,23 +107,23 @@ impl Double {
         self.shared.lock().queues.bodies(queue)
     }
 
-    /// The next request for `action` that no fault is scripted for goes wrong so. Called again, the one after
+    /// Scripts a fault for the next request for `action` without one. A second call is for the request after
     /// it.
     pub fn fail_next(&self, action: Action, fault: Fault) {
         self.shared.lock().script.next(action, Some(fault));
     }
 
-    /// The next request for `action` goes right, whatever is scripted for those after it.
+    /// Lets the next request for `action` pass; scripted faults are for later ones.
     pub fn spare_next(&self, action: Action) {
         self.shared.lock().script.next(action, None);
     }
 
-    /// Every request for `action` that nothing else is scripted for goes wrong so.
+    /// Scripts a fault for every request for `action` without a fault of its own.
     pub fn fail_always(&self, action: Action, fault: Fault) {
         self.shared.lock().script.always(action, fault);
     }
 
-    /// Nothing goes wrong from now on.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.shared.lock().script = Script::default();
     }
@@ -138,7 +138,7 @@ impl Double {
         std::mem::take(&mut self.shared.lock().journal)
     }
 
-    /// How many receives wait for a message or for their time to pass.
+    /// The number of receives that wait for a message or for the end of their time.
     pub fn waiting(&self) -> usize {
         self.shared.lock().waiting
     }

@@ -32,7 +32,7 @@ program=$!
 { cat <&3 >/dev/null; kill -KILL 0; } &
 wait "$program""#;
 
-/// How many lines of the log a failed test shows.
+/// The number of log lines that a failed test shows.
 const LOG_LINES_SHOWN: usize = 60;
 
 /// A running emulator. It is killed, with all that it started, when this is dropped.
@@ -94,7 +94,7 @@ impl Emulator {
 impl Drop for Emulator {
     fn drop(&mut self) {
         let group = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
-        // It may have ended already, which is what is wanted.
+        // The process may have ended already, which is fine.
         let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         let _ = self.process.wait();
         if thread::panicking() {

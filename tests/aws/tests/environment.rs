@@ -1,5 +1,5 @@
 //! template.yaml against the code: each function is given the variables that it reads, all of them and no
-//! others, and whatever the template lets an operator choose is something that the function accepts.
+//! others, and the function accepts every value that the template lets an operator choose.
 
 #![expect(clippy::unwrap_used, reason = "a template that cannot be read has failed")]
 
@@ -15,7 +15,7 @@ use posthaste_settings::table::{self, Visitor};
 use posthaste_settings::{Form, Setting, WhenAbsent};
 use serde_json::Value;
 
-/// A function, as the code knows it.
+/// A function in the code.
 struct Function {
     name: &'static str,
     variables: BTreeSet<String>,
@@ -53,7 +53,7 @@ fn functions() -> [Function; 6] {
     ]
 }
 
-/// The template. Of a tag such as `!Ref Name` the name is left.
+/// The template. A tag such as `!Ref Name` is read as its name.
 fn template() -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template.yaml");
     serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()

@@ -3,14 +3,13 @@
 use std::process::ExitCode;
 
 use posthaste_aws::lambda::run_batches;
-use posthaste_lambda::environment::DeadLetterEnvironment;
 use posthaste_lambda::{launch, wiring};
 use posthaste_system::SystemClock;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    launch(async |environment: DeadLetterEnvironment, clients| {
-        run_batches(wiring::dead_letters(&environment, &clients), SystemClock).await
+    launch(async |environment, clients, state| {
+        run_batches(wiring::dead_letters(&environment, &clients, state), SystemClock).await
     })
     .await
 }

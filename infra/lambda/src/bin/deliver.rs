@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use posthaste_aws::lambda::{BatchHandler, SqsBatch, run_batches};
-use posthaste_lambda::environment::DeliverEnvironment;
-use posthaste_lambda::launch;
-use posthaste_lambda::wiring::{self, AwsDeliver, AwsDrainPost};
+use posthaste_lambda::wiring::{AwsDeliver, AwsDrainPost};
+use posthaste_lambda::{launch, wiring};
 use posthaste_ports::BatchResponse;
 use posthaste_services::DRAIN_POST_TIMEOUT;
 use posthaste_system::SystemClock;
@@ -38,9 +37,9 @@ impl BatchHandler for Handler {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    launch(async |environment: DeliverEnvironment, clients| {
+    launch(async |environment, clients, state| {
         let handler = |deliver, post| Handler { deliver, post };
-        run_batches(wiring::deliver(&environment, &clients, handler), SystemClock).await
+        run_batches(wiring::deliver(&environment, &clients, state, handler), SystemClock).await
     })
     .await
 }

@@ -3,14 +3,13 @@
 use std::process::ExitCode;
 
 use posthaste_aws::lambda::run_scheduled;
-use posthaste_lambda::environment::MonitorEnvironment;
 use posthaste_lambda::{launch, wiring};
 use posthaste_system::SystemClock;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    launch(async |environment: MonitorEnvironment, clients| {
-        run_scheduled(wiring::monitor(&environment, &clients)?, SystemClock).await
+    launch(async |environment, clients, state| {
+        run_scheduled(wiring::monitor(&environment, &clients, state)?, SystemClock).await
     })
     .await
 }

@@ -3,14 +3,13 @@
 use std::process::ExitCode;
 
 use posthaste_aws::lambda::run_http;
-use posthaste_lambda::environment::PublishEnvironment;
 use posthaste_lambda::{launch, wiring};
 use posthaste_system::SystemClock;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    launch(async |environment: PublishEnvironment, clients| {
-        run_http(wiring::publish(&environment, &clients), SystemClock).await
+    launch(async |environment, clients, state| {
+        run_http(wiring::publish(&environment, &clients, state), SystemClock).await
     })
     .await
 }

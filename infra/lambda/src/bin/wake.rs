@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{Scheduled, run_scheduled};
-use posthaste_lambda::environment::WakeEnvironment;
-use posthaste_lambda::launch;
-use posthaste_lambda::wiring::{self, AwsWake};
+use posthaste_lambda::{launch, wiring};
 use posthaste_system::SystemClock;
 
-struct Minute(AwsWake);
+struct Minute(wiring::AwsWake);
 
 impl Scheduled for Minute {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
@@ -21,8 +19,8 @@ impl Scheduled for Minute {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    launch(async |environment: WakeEnvironment, clients| {
-        run_scheduled(Minute(wiring::wake(&environment, &clients)), SystemClock).await
+    launch(async |environment, clients, state| {
+        run_scheduled(Minute(wiring::wake(&environment, &clients, state)), SystemClock).await
     })
     .await
 }

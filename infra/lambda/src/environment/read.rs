@@ -1,23 +1,49 @@
-//! The trait of all environments.
+//! Reading of an environment: the part that every function has, and the function's own.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::env;
 
-use super::common::CommonEnvironment;
-use super::variables::EnvironmentError;
+use posthaste_aws::telemetry::{MetricsBy, TelemetrySettings};
+use posthaste_settings::{Values, table};
+use tracing::level_filters::LevelFilter;
 
-/// A function's environment.
+use super::variables::{EnvironmentError, Variables};
+
+/// The environment that every function has.
+#[derive(Debug, Clone)]
+pub struct CommonEnvironment {
+    /// The state bucket.
+    pub state_bucket: String,
+    /// Log level, and names of metrics.
+    pub telemetry: TelemetrySettings,
+}
+
+impl CommonEnvironment {
+    fn read(variables: &mut Variables<'_>) -> Self {
+        let metrics_namespace = variables.get(&table::METRICS_NAMESPACE).unwrap_or_default();
+        let state_bucket = variables.get(&table::STATE_BUCKET).unwrap_or_default();
+        let log_level = variables.get(&table::LOG_LEVEL).unwrap_or(LevelFilter::INFO);
+        let metrics_by = variables.get(&table::METRICS_BY).and_then(|by| MetricsBy::named(&by));
+        let metrics_by = metrics_by.unwrap_or_default();
+        Self { state_bucket, telemetry: TelemetrySettings { log_level, metrics_namespace, metrics_by } }
+    }
+}
+
+/// A function's own environment.
 pub trait Environment: Sized {
-    /// Reads the environment through `read`, which returns the value of a variable. Every variable of the
-    /// function is read, whatever the others hold.
-    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError>;
+    /// Reads all of the function's own variables, also after one that is refused.
+    fn own(variables: &mut Variables<'_>) -> Self;
 
-    /// The part that every function has.
-    fn common(&self) -> &CommonEnvironment;
+    /// Reads the whole environment through `read`, which returns the value of a variable.
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<(CommonEnvironment, Self), EnvironmentError> {
+        let mut variables = Variables::new(read);
+        let environment = (CommonEnvironment::read(&mut variables), Self::own(&mut variables));
+        variables.finish(environment)
+    }
 
     /// Reads the environment of this process.
-    fn from_env() -> Result<Self, EnvironmentError> {
+    fn from_env() -> Result<(CommonEnvironment, Self), EnvironmentError> {
         // Text that is no UTF-8 is read with replacement characters, so that it is refused by its name and
         // not overlooked.
         Self::read(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))

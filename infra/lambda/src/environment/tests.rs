@@ -5,7 +5,7 @@ mod refused;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use posthaste_aws::telemetry::MetricsBy;
+use posthaste_aws::telemetry::{MetricsBy, TelemetrySettings};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::pressure::{PressureSettings, Profile, Resource};
 use posthaste_deliver::DeliverSettings;
@@ -23,7 +23,7 @@ const REDRIVE: &str = "http://127.0.0.1:4566/000000000000/redrive";
 const KEY: &str = "0123456789abcdef";
 const KEY_SHA256: &str = "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";
 
-/// What must be set, over all functions.
+/// The required variables of all functions.
 const REQUIRED: [(&str, &str); 6] = [
     ("STATE_BUCKET", "state"),
     ("DEAD_LETTER_BUCKET", "dead-letters"),
@@ -33,14 +33,23 @@ const REQUIRED: [(&str, &str); 6] = [
     ("ADMIN_KEY_SHA256", KEY_SHA256),
 ];
 
-/// Reads what is required, with these changes.
-fn read<E: Environment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError> {
+/// Reads the required variables, with these changes.
+fn read_all<E: Environment>(changes: &[(&str, &str)]) -> Result<(CommonEnvironment, E), EnvironmentError> {
     let all: BTreeMap<_, _> = REQUIRED.iter().chain(changes).copied().collect();
     E::read(&|name| all.get(name).map(|value| (*value).to_owned()))
 }
 
-/// How many requests are open at once: in all; to one link at first, for how many waiting one more, and at
-/// most.
+/// Reads the function's own part of the environment.
+fn read<E: Environment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError> {
+    read_all(changes).map(|(_, own)| own)
+}
+
+/// The settings of telemetry, which are the same for all functions.
+fn telemetry(changes: &[(&str, &str)]) -> TelemetrySettings {
+    read_all::<WakeEnvironment>(changes).unwrap().0.telemetry
+}
+
+/// The bounds of open requests: in all; to one link at first, per waiting request, and at most.
 fn bounds(settings: &DeliverSettings) -> [usize; 4] {
     [
         settings.requests_max,
@@ -92,11 +101,11 @@ fn each_function_reads_the_variables_that_the_table_gives_it_and_no_others() {
 
 #[test]
 fn what_is_required_is_enough_and_the_rest_has_its_default() {
-    let publish: PublishEnvironment = read(&[]).unwrap();
+    let (common, publish): (_, PublishEnvironment) = read_all(&[]).unwrap();
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
     assert_eq!(publish.registry_max_age, Duration::from_secs(5));
     assert_eq!(publish.settings.tarpit, Tarpit::Advise);
-    let CommonEnvironment { state_bucket, telemetry, .. } = publish.common;
+    let CommonEnvironment { state_bucket, telemetry, .. } = common;
     assert_eq!(state_bucket, "state");
     assert_eq!(telemetry.log_level, LevelFilter::INFO);
     assert_eq!(telemetry.metrics_namespace, "posthaste");
@@ -224,8 +233,7 @@ fn each_profile_has_its_name() {
 #[test]
 fn each_log_level_has_its_name() {
     let check = |text, expected| {
-        let wake: WakeEnvironment = read(&[("LOG_LEVEL", text)]).unwrap();
-        assert_eq!(wake.common.telemetry.log_level, expected, "{text}");
+        assert_eq!(telemetry(&[("LOG_LEVEL", text)]).log_level, expected, "{text}");
     };
     check("off", LevelFilter::OFF);
     check("error", LevelFilter::ERROR);
@@ -238,8 +246,7 @@ fn each_log_level_has_its_name() {
 #[test]
 fn metrics_are_named_and_counted_by_what_is_set() {
     let check = |text, expected| {
-        let wake: WakeEnvironment = read(&[("METRICS_NAMESPACE", "shop/eu"), ("METRICS_BY", text)]).unwrap();
-        let telemetry = wake.common.telemetry;
+        let telemetry = telemetry(&[("METRICS_NAMESPACE", "shop/eu"), ("METRICS_BY", text)]);
         assert_eq!(
             (telemetry.metrics_namespace.as_str(), telemetry.metrics_by),
             ("shop/eu", expected),

@@ -43,7 +43,7 @@ impl fmt::Display for EnvironmentError {
 
 /// Reads variables. A variable that cannot be used is noted, and its reader goes on with a placeholder, so
 /// that the others are read too; [`Variables::finish`] lets no placeholder out.
-pub(crate) struct Variables<'a> {
+pub struct Variables<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<VariableError>,
 }
@@ -66,19 +66,19 @@ impl Values for Variables<'_> {
 }
 
 impl<'a> Variables<'a> {
-    pub(crate) fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
         Self { read, problems: Vec::new() }
     }
 
     /// Records that the content of a variable is refused.
-    pub(crate) fn refuse<T>(&mut self, setting: &Setting<T>, error: &dyn std::error::Error) {
+    pub(super) fn refuse<T>(&mut self, setting: &Setting<T>, error: &dyn std::error::Error) {
         if let Some(Variable { name, .. }) = setting.variable {
             self.problems.push(VariableError::Refused { name, problem: error.to_string() });
         }
     }
 
-    /// When endpoints that fail get no requests, and for how long.
-    pub(crate) fn link_settings(&mut self) -> HealthSettings {
+    /// Settings for when endpoints that fail get no requests, and for how long.
+    pub(super) fn link_settings(&mut self) -> HealthSettings {
         let written = self.get(&table::LINK_SETTINGS).unwrap_or_default();
         written.applied().unwrap_or_else(|error| {
             self.refuse(&table::LINK_SETTINGS, &error);
@@ -87,17 +87,14 @@ impl<'a> Variables<'a> {
     }
 
     /// Greatest age of a cached topic.
-    pub(crate) fn registry_max_age(&mut self) -> Duration {
+    pub(super) fn registry_max_age(&mut self) -> Duration {
         Duration::from_secs(self.get(&table::REGISTRY_MAX_AGE_SECONDS).unwrap_or_default().into())
     }
 
     /// The settings that were read, unless there was a problem with any.
-    pub(crate) fn finish<T>(self, settings: T) -> Result<T, EnvironmentError> {
-        if self.problems.is_empty() {
-            Ok(settings)
-        } else {
-            Err(EnvironmentError { problems: self.problems })
-        }
+    pub(super) fn finish<T>(self, settings: T) -> Result<T, EnvironmentError> {
+        let problems = self.problems;
+        if problems.is_empty() { Ok(settings) } else { Err(EnvironmentError { problems }) }
     }
 
     /// The text of a variable, or its default. A template passes on a parameter that was left out as an empty

@@ -55,8 +55,8 @@ impl World {
         SqsBatch { queue: "shop-deliveries".to_owned(), messages }
     }
 
-    /// An invocation with these messages: how many were handed back. The others are deleted, as the mapping
-    /// does.
+    /// Runs an invocation with these messages and answers how many were handed back. The others are deleted,
+    /// as the mapping does.
     async fn invoke(&self, batch: SqsBatch) -> usize {
         let received: Vec<_> = batch.messages.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
         let response = self.resting.handle(batch, self.clock.monotonic() + INVOCATION).await;

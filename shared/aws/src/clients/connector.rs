@@ -47,7 +47,6 @@ impl HttpClient for LazyClient {
         _components: &RuntimeComponents,
     ) -> SharedHttpConnector {
         let timeouts = (settings.connect_timeout(), settings.read_timeout());
-        // Nothing panics while it holds the lock, and the map would be whole even then.
         let mut connectors = self.connectors.lock();
         let make = || SharedHttpConnector::new(ByScheme::new(settings.clone(), self.sleep.clone()));
         connectors.entry(timeouts).or_insert_with(make).clone()
@@ -74,20 +73,16 @@ impl ByScheme {
             .sleep_impl(self.sleep.clone())
             .pool_idle_timeout(IDLE_KEPT)
     }
-
-    fn plain(&self) -> &Connector {
-        self.plain.get_or_init(|| self.builder().build_http())
-    }
-
-    fn tls(&self) -> &Connector {
-        self.tls.get_or_init(|| self.builder().tls_provider(Provider::Rustls(CryptoMode::Ring)).build())
-    }
 }
 
 impl HttpConnector for ByScheme {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let is_plain = request.uri().starts_with("http:");
-        if is_plain { self.plain().call(request) } else { self.tls().call(request) }
+        let connector = if request.uri().starts_with("http:") {
+            self.plain.get_or_init(|| self.builder().build_http())
+        } else {
+            self.tls.get_or_init(|| self.builder().tls_provider(Provider::Rustls(CryptoMode::Ring)).build())
+        };
+        connector.call(request)
     }
 }
 

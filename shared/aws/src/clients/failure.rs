@@ -1,4 +1,4 @@
-//! The SDK's errors in the words of the ports.
+//! The SDK's errors as errors of the ports.
 
 use std::error::Error;
 use std::time::Duration;

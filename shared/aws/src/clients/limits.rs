@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
-use posthaste_ports::validate::RECEIVE_WAIT_MAX;
 
 /// Longest time to connect, TLS included. Within a region it takes a few milliseconds; a function with little
 /// CPU needs some hundred for its first handshake.
@@ -34,23 +33,14 @@ pub const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 /// The longest wait between attempts.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-pub(super) fn timeouts() -> TimeoutConfig {
+/// Timeouts of a request that the service may answer after `wait`. A receive always has room for the longest
+/// wait, because a connector with another read timeout has its own connections.
+pub(crate) fn timeouts(wait: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
-        .read_timeout(READ_TIMEOUT)
-        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-        .operation_timeout(OPERATION_TIMEOUT)
-        .build()
-}
-
-/// Timeouts of a receive that waits for a message: room for the longest wait. They are the same for every
-/// length of wait, because a connector with another read timeout has its own connections.
-pub(crate) fn receive_timeouts() -> TimeoutConfig {
-    TimeoutConfig::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .read_timeout(RECEIVE_WAIT_MAX + READ_TIMEOUT)
-        .operation_attempt_timeout(RECEIVE_WAIT_MAX + ATTEMPT_TIMEOUT)
-        .operation_timeout(RECEIVE_WAIT_MAX + OPERATION_TIMEOUT)
+        .read_timeout(wait + READ_TIMEOUT)
+        .operation_attempt_timeout(wait + ATTEMPT_TIMEOUT)
+        .operation_timeout(wait + OPERATION_TIMEOUT)
         .build()
 }
 

@@ -1,18 +1,7 @@
 //! Region, endpoints and credentials, read from the environment once and from nowhere else.
 
-use std::fmt;
-
 use aws_credential_types::Credentials;
 use http::Uri;
-use posthaste_core::model::Secret;
-
-const REGION: &str = "AWS_REGION";
-const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";
-const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
-const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
-const ENDPOINT: &str = "AWS_ENDPOINT_URL";
-const ENDPOINT_SQS: &str = "AWS_ENDPOINT_URL_SQS";
-const ENDPOINT_S3: &str = "AWS_ENDPOINT_URL_S3";
 
 /// Region, endpoints and credentials of one process.
 ///
@@ -22,16 +11,11 @@ const ENDPOINT_S3: &str = "AWS_ENDPOINT_URL_S3";
 #[derive(Debug, Clone)]
 pub struct AwsSettings {
     pub(super) region: String,
-    pub(super) sqs_endpoint: Option<Endpoint>,
-    pub(super) s3_endpoint: Option<Endpoint>,
-    access_key: String,
-    secret_key: Secret,
-    session_token: Option<Secret>,
+    /// The http or https URL of an emulator; `None` for AWS's own.
+    pub(super) sqs_endpoint: Option<String>,
+    pub(super) s3_endpoint: Option<String>,
+    pub(super) credentials: Credentials,
 }
-
-/// The http or https URL of a service that is not AWS's own: an emulator's.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Endpoint(String);
 
 /// Why the environment does not tell how to reach AWS.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,43 +43,24 @@ impl AwsSettings {
     pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, AwsSettingsError> {
         let optional = |name| variable(name).filter(|value| !value.is_empty());
         let required = |name, expected| optional(name).ok_or(AwsSettingsError::Missing { name, expected });
-        let endpoint = |name| optional(name).map(|value| Endpoint::parse(name, value)).transpose();
-        let shared_endpoint = endpoint(ENDPOINT)?;
-        Ok(Self {
-            region: required(REGION, "a region such as eu-central-1")?,
-            sqs_endpoint: endpoint(ENDPOINT_SQS)?.or_else(|| shared_endpoint.clone()),
-            s3_endpoint: endpoint(ENDPOINT_S3)?.or(shared_endpoint),
-            access_key: required(ACCESS_KEY, "the access key that Lambda gives")?,
-            secret_key: required(SECRET_KEY, "the secret key that Lambda gives").map(Secret::new)?,
-            session_token: optional(SESSION_TOKEN).map(Secret::new),
-        })
-    }
-
-    pub(super) fn credentials(&self) -> Credentials {
-        let token = self.session_token.as_ref().map(|token| token.expose().to_owned());
-        Credentials::new(&self.access_key, self.secret_key.expose(), token, None, "environment")
+        let endpoint = |name| optional(name).map(|url| checked_endpoint(name, url)).transpose();
+        let shared_endpoint = endpoint("AWS_ENDPOINT_URL")?;
+        let region = required("AWS_REGION", "a region such as eu-central-1")?;
+        let sqs_endpoint = endpoint("AWS_ENDPOINT_URL_SQS")?.or_else(|| shared_endpoint.clone());
+        let s3_endpoint = endpoint("AWS_ENDPOINT_URL_S3")?.or(shared_endpoint);
+        let access_key = required("AWS_ACCESS_KEY_ID", "the access key that Lambda gives")?;
+        let secret_key = required("AWS_SECRET_ACCESS_KEY", "the secret key that Lambda gives")?;
+        let token = optional("AWS_SESSION_TOKEN");
+        let credentials = Credentials::new(access_key, secret_key, token, None, "environment");
+        Ok(Self { region, sqs_endpoint, s3_endpoint, credentials })
     }
 }
 
-impl Endpoint {
-    fn parse(name: &'static str, value: String) -> Result<Self, AwsSettingsError> {
-        let is_url = value
-            .parse::<Uri>()
-            .is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some());
-        if is_url { Ok(Self(value)) } else { Err(AwsSettingsError::Endpoint { name, value }) }
-    }
-}
-
-impl From<Endpoint> for String {
-    fn from(endpoint: Endpoint) -> Self {
-        endpoint.0
-    }
-}
-
-impl fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+fn checked_endpoint(name: &'static str, value: String) -> Result<String, AwsSettingsError> {
+    let is_url = value
+        .parse::<Uri>()
+        .is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some());
+    if is_url { Ok(value) } else { Err(AwsSettingsError::Endpoint { name, value }) }
 }
 
 #[cfg(test)]
@@ -103,10 +68,10 @@ mod tests {
     use super::*;
 
     const LAMBDA: [(&str, &str); 4] = [
-        (REGION, "eu-central-1"),
-        (ACCESS_KEY, "AKIAEXAMPLE"),
-        (SECRET_KEY, "wJalrXUtnFEMI"),
-        (SESSION_TOKEN, "IQoJb3JpZ2lu"),
+        ("AWS_REGION", "eu-central-1"),
+        ("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI"),
+        ("AWS_SESSION_TOKEN", "IQoJb3JpZ2lu"),
     ];
 
     /// Reads Lambda's variables with these in front.
@@ -129,7 +94,7 @@ mod tests {
     #[test]
     fn secrets_are_not_shown() {
         let settings = read(&[]).unwrap();
-        let shown = format!("{settings:?}{:?}", settings.credentials());
+        let shown = format!("{settings:?}{:?}", settings.credentials);
         assert!(shown.contains("AKIAEXAMPLE"), "{shown}");
         assert!(!shown.contains("wJalrXUtnFEMI") && !shown.contains("IQoJb3JpZ2lu"), "{shown}");
     }
@@ -139,16 +104,13 @@ mod tests {
         let check = |variables: &[(&str, &str)], expected: [Option<&str>; 2]| {
             let settings = read(variables).unwrap();
             let endpoints = [settings.sqs_endpoint, settings.s3_endpoint];
-            assert_eq!(
-                endpoints.map(|endpoint| endpoint.map(String::from)),
-                expected.map(|url| url.map(str::to_owned))
-            );
+            assert_eq!(endpoints, expected.map(|url| url.map(str::to_owned)));
         };
         let (one, other) = ("http://127.0.0.1:4566", "https://s3.test");
-        check(&[(ENDPOINT, one)], [Some(one); 2]);
-        check(&[(ENDPOINT, one), (ENDPOINT_S3, other)], [Some(one), Some(other)]);
-        check(&[(ENDPOINT_SQS, one)], [Some(one), None]);
-        check(&[(ENDPOINT, "")], [None; 2]);
+        check(&[("AWS_ENDPOINT_URL", one)], [Some(one); 2]);
+        check(&[("AWS_ENDPOINT_URL", one), ("AWS_ENDPOINT_URL_S3", other)], [Some(one), Some(other)]);
+        check(&[("AWS_ENDPOINT_URL_SQS", one)], [Some(one), None]);
+        check(&[("AWS_ENDPOINT_URL", "")], [None; 2]);
     }
 
     #[test]
@@ -156,15 +118,15 @@ mod tests {
         let check = |variables: &[(&str, &str)], expected: &str| {
             assert_eq!(read(variables).unwrap_err().to_string(), expected);
         };
-        check(&[(REGION, "")], "AWS_REGION is not set, expected a region such as eu-central-1");
+        check(&[("AWS_REGION", "")], "AWS_REGION is not set, expected a region such as eu-central-1");
         check(
-            &[(SECRET_KEY, "")],
+            &[("AWS_SECRET_ACCESS_KEY", "")],
             "AWS_SECRET_ACCESS_KEY is not set, expected the secret key that Lambda gives",
         );
         for bad in ["localhost:4566", "ftp://x", "http://", "127.0.0.1"] {
             let expected =
                 format!("AWS_ENDPOINT_URL is {bad:?}, expected a URL such as http://127.0.0.1:4566");
-            check(&[(ENDPOINT, bad)], &expected);
+            check(&[("AWS_ENDPOINT_URL", bad)], &expected);
         }
     }
 }

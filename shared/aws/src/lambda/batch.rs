@@ -1,22 +1,22 @@
-//! Invocations by the event source mapping of a queue.
+//! Invocations by the event source mapping of a queue, and their answers.
+//! <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::time::Duration;
 
 use lambda_runtime::{Context, Error};
-use posthaste_ports::Clock;
-use posthaste_ports::queue::BatchResponse;
+use posthaste_ports::{BatchResponse, Clock, MessageId};
+use serde::Serialize;
 
 use super::deadline;
 use super::invocations::{Failure, answer_each, contained};
 
-mod answer;
 mod event;
 
-use answer::SqsBatchResponse;
 pub(super) use event::EventError;
 pub use event::SqsBatch;
-use event::{Sorted, SqsEvent};
+use event::{Ids, Sorted, SqsEvent};
 
 /// A function that works on messages of a queue.
 pub trait BatchHandler: Send + Sync + 'static {
@@ -60,6 +60,33 @@ async fn answer<H: BatchHandler, C: Clock>(
     // A message that the handler replaced before it ended is deleted; reporting it as well does nothing.
     let response = response.unwrap_or_else(|| BatchResponse { failures: ids.all.clone() });
     Ok(SqsBatchResponse::new(&ids, &response))
+}
+
+/// The messages that the mapping must not delete.
+///
+/// An id that is empty, or not one of the event's, makes Lambda take the whole batch as failed, finished
+/// messages included. So the ids here are copied from the event, never from the handler's answer.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SqsBatchResponse {
+    batch_item_failures: Vec<BatchItemFailure>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BatchItemFailure {
+    item_identifier: String,
+}
+
+impl SqsBatchResponse {
+    /// Reports the records that were not understood and those that the handler names, each once, in the order
+    /// of the event.
+    fn new(ids: &Ids, response: &BatchResponse) -> Self {
+        let mut failed: HashSet<&MessageId> = response.failures.iter().chain(&ids.refused).collect();
+        let failures = ids.all.iter().filter(|id| failed.remove(id));
+        let failures = failures.map(|id| BatchItemFailure { item_identifier: id.0.clone() });
+        Self { batch_item_failures: failures.collect() }
+    }
 }
 
 #[cfg(test)]
@@ -117,5 +144,39 @@ mod tests {
     #[tokio::test]
     async fn a_handler_that_does_not_answer_has_its_messages_handed_back_before_lambda_ends_it() {
         check(600, r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#, 117).await;
+    }
+
+    fn check_answer(event: &[&str], refused: &[&str], failures: &[&str], expected: &str) {
+        let ids = |names: &[&str]| names.iter().map(|name| MessageId((*name).to_owned())).collect();
+        let answer = SqsBatchResponse::new(
+            &Ids { all: ids(event), refused: ids(refused) },
+            &BatchResponse { failures: ids(failures) },
+        );
+        assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
+    }
+
+    #[test]
+    fn nothing_failed_is_an_empty_list() {
+        check_answer(&["a", "b"], &[], &[], r#"{"batchItemFailures":[]}"#);
+    }
+
+    #[test]
+    fn what_failed_and_what_was_not_understood_is_reported() {
+        check_answer(
+            &["a", "b", "c"],
+            &["a"],
+            &["c"],
+            r#"{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"c"}]}"#,
+        );
+    }
+
+    #[test]
+    fn an_id_is_answered_once() {
+        check_answer(&["a", "a"], &["a"], &["a", "a"], r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#);
+    }
+
+    #[test]
+    fn an_id_that_was_not_in_the_event_is_never_answered() {
+        check_answer(&["a"], &[], &["", "b"], r#"{"batchItemFailures":[]}"#);
     }
 }

@@ -21,7 +21,7 @@ use request::UrlRequest;
 use response::UrlResponse;
 
 /// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API is gone.
-/// If a handler panics, its client is answered 500.
+/// The client of a handler that panics gets a 500.
 pub async fn run_http<C: Clock>(router: Router, clock: C) -> Result<(), Error> {
     let work = async |request: UrlRequest, _: &Context| Ok(answer(router.clone(), request).await);
     answer_each(clock, work).await

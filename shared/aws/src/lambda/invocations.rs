@@ -1,12 +1,12 @@
 //! The loop that every Lambda program runs: take an invocation, answer it, write its metrics.
 
-use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, service_fn};
+use posthaste_log::with_causes;
 use posthaste_ports::Clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -72,13 +72,7 @@ impl Failure {
 /// The error with all that caused it, because Lambda's runtime logs errors by their `Debug`.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")?;
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        f.write_str(&with_causes(self))
     }
 }
 

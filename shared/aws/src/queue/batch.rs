@@ -27,19 +27,6 @@ pub(super) enum EntryError {
     Incomplete(#[from] BuildError),
 }
 
-/// SQS's answer about an item that it refused.
-#[derive(Debug, thiserror::Error)]
-#[error("{code}: {message}")]
-struct Refused {
-    code: String,
-    message: String,
-}
-
-/// An item that is in neither list of the answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer does not tell of this item")]
-struct NotListed;
-
 /// Entries whose ids are their places.
 pub(super) fn send_entries(
     messages: Vec<OutgoingMessage>,
@@ -98,7 +85,7 @@ fn items<T>(
     done: impl Iterator<Item = (String, T)>,
     failed: Vec<BatchResultErrorEntry>,
 ) -> Vec<ItemResult<T>> {
-    let unknown = || Err(PortError::caused(doing, ErrorKind::Other, NotListed));
+    let unknown = || Err(PortError::caused(doing, ErrorKind::Other, "the answer does not tell of this item"));
     let mut items: Vec<_> = std::iter::repeat_with(unknown).take(count).collect();
     let done = done.map(|(id, done)| (id, Ok(done)));
     let failed = failed.into_iter().map(|entry| (entry.id.clone(), Err(refused(doing, entry))));
@@ -114,7 +101,7 @@ fn items<T>(
 fn refused(doing: &'static str, entry: BatchResultErrorEntry) -> PortError {
     let fallback = if entry.sender_fault { ErrorKind::Invalid } else { ErrorKind::Other };
     let kind = of_code(&entry.code, entry.message.as_deref()).unwrap_or(fallback);
-    PortError::caused(doing, kind, Refused { code: entry.code, message: entry.message.unwrap_or_default() })
+    PortError::caused(doing, kind, format!("{}: {}", entry.code, entry.message.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The requests of SQS that several callers share. They are a trait, so that the sharing is tested without a
 //! service.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -8,11 +9,13 @@ use aws_sdk_sqs::Client;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt};
 
 use super::batch::{self, ItemResult};
-use super::urls::QueueUrls;
 use crate::clients::failure::failure;
 
 pub(super) const SENDING: &str = "send a batch of messages";
 pub(super) const DELETING: &str = "delete a batch of messages";
+
+/// URLs of the queues that a function may reach.
+pub type QueueUrls = BTreeMap<QueueName, String>;
 
 /// Batch requests, one per call: the items given fit into one. The answer has a result per item, in order.
 pub(super) trait BatchCalls: Send + Sync + 'static {
@@ -38,11 +41,6 @@ pub(super) struct SqsCalls {
     urls: Arc<QueueUrls>,
 }
 
-/// A queue whose URL this function was not given.
-#[derive(Debug, thiserror::Error)]
-#[error("this function was not given the URL of the queue {0}")]
-struct UnknownQueue(QueueName);
-
 impl SqsCalls {
     pub(super) fn new(client: Client, name: QueueName, urls: QueueUrls) -> Self {
         Self { client, name, urls: Arc::new(urls) }
@@ -50,8 +48,11 @@ impl SqsCalls {
 
     /// The URL of a queue. A queue that this function may not reach is refused before anything is sent.
     pub(super) fn url(&self, doing: &'static str, queue: QueueName) -> Result<&str, PortError> {
-        let unknown = || PortError::caused(doing, ErrorKind::Invalid, UnknownQueue(queue));
-        self.urls.of(queue).ok_or_else(unknown)
+        let unknown = || {
+            let cause = format!("this function was not given the URL of the queue {queue}");
+            PortError::caused(doing, ErrorKind::Invalid, cause)
+        };
+        self.urls.get(&queue).map(String::as_str).ok_or_else(unknown)
     }
 
     pub(super) fn own_url(&self, doing: &'static str) -> Result<&str, PortError> {

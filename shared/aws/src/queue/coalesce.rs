@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use tokio::sync::oneshot;
@@ -59,11 +59,6 @@ impl From<Failed> for PortError {
     }
 }
 
-/// The task of a request has ended without an answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the request that it shared ended without an answer")]
-struct Lost;
-
 /// Items of one kind and their requests.
 #[derive(Debug)]
 pub(super) struct Lane<R: Request, C> {
@@ -105,16 +100,18 @@ impl<R: Request, C: Clock> Lane<R, C> {
     /// Does one item together with others. It is done even if the caller is dropped.
     pub(super) async fn ask(self: &Arc<Self>, item: R::Item) -> Result<(), Failed> {
         let (answer, answered) = oneshot::channel();
-        self.lock().push(Waiting { bytes: R::bytes(&item), item, answer });
+        self.gathered.lock().push(Waiting { bytes: R::bytes(&item), item, answer });
         self.dispatch();
-        let lost = |_| Err(Failed::Item(PortError::caused(R::DOING, ErrorKind::Other, Lost)));
-        answered.await.unwrap_or_else(lost)
+        answered.await.unwrap_or_else(|_| {
+            let cause = "the request that it shared ended without an answer";
+            Err(Failed::Item(PortError::caused(R::DOING, ErrorKind::Other, cause)))
+        })
     }
 
     /// Starts the tasks that are needed.
     fn dispatch(self: &Arc<Self>) {
         // Every turn starts a task, and their number is bounded.
-        while let Some(begin) = self.lock().next() {
+        while let Some(begin) = self.gathered.lock().next() {
             tokio::spawn(Arc::clone(self).run(begin));
         }
     }
@@ -124,7 +121,7 @@ impl<R: Request, C: Clock> Lane<R, C> {
             Begin::Call(together) => together,
             Begin::Linger => {
                 self.clock.sleep(LINGER).await;
-                let together = self.lock().end_linger();
+                let together = self.gathered.lock().end_linger();
                 // Items that did not fit need another task.
                 self.dispatch();
                 together
@@ -132,7 +129,7 @@ impl<R: Request, C: Clock> Lane<R, C> {
         };
         // The panic hook logs a panic; the waiting callers get the error that their answer is lost.
         let _ = AssertUnwindSafe(self.call(together)).catch_unwind().await;
-        self.lock().tasks -= 1;
+        self.gathered.lock().tasks -= 1;
         self.dispatch();
     }
 
@@ -163,11 +160,6 @@ impl<R: Request, C: Clock> Lane<R, C> {
                 Err(error) => one.tell(Err(Failed::Request(Arc::new(error)))),
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Gathered<R::Item>> {
-        // Nothing panics while it holds the lock.
-        self.gathered.lock()
     }
 }
 
@@ -220,7 +212,7 @@ impl<T> Gathered<T> {
     }
 
     /// Takes the oldest items that fit into one request. An item that is too large by itself goes alone and
-    /// is refused: left here, it would be taken for ever.
+    /// is refused: if it stayed here, it would be taken again and again.
     fn take(&mut self) -> Vec<Waiting<T>> {
         let (mut together, mut bytes) = (Vec::new(), 0);
         while together.len() < SQS_BATCH_ENTRIES_MAX

@@ -6,11 +6,12 @@ use aws_sdk_sqs::Config;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
-use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, ReceivedMessage, validate};
+use posthaste_ports::validate::{self, RECEIVE_WAIT_MAX};
+use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, ReceivedMessage};
 
 use super::calls::SqsCalls;
 use crate::clients::failure::failure;
-use crate::clients::receive_timeouts;
+use crate::clients::timeouts;
 
 const RECEIVING: &str = "receive messages";
 
@@ -29,7 +30,7 @@ pub(super) async fn receive(
     let answer = if request.wait.is_zero() {
         call.send().await
     } else {
-        let patient = Config::builder().timeout_config(receive_timeouts());
+        let patient = Config::builder().timeout_config(timeouts(RECEIVE_WAIT_MAX));
         call.customize().config_override(patient).send().await
     };
     let answer = answer.map_err(|e| failure(RECEIVING, e))?;

@@ -14,16 +14,6 @@ const EMPTY_PAGES_MAX: usize = 100;
 
 const LISTING: &str = "list objects";
 
-/// The listing says that there is more and never shows it.
-#[derive(Debug, thiserror::Error)]
-#[error("{EMPTY_PAGES_MAX} pages in a row were empty and not the last")]
-struct NeverEnds;
-
-/// An object without a key, a size or a time.
-#[derive(Debug, thiserror::Error)]
-#[error("an object of the listing lacks its key, size or time")]
-struct Incomplete;
-
 /// A page of at most `max` objects, empty only at the end.
 pub(super) async fn page(
     bucket: &Bucket,
@@ -48,7 +38,8 @@ pub(super) async fn page(
             return Ok(page);
         }
     }
-    Err(PortError::caused(LISTING, ErrorKind::Other, NeverEnds))
+    let cause = format!("{EMPTY_PAGES_MAX} pages in a row were empty and not the last");
+    Err(PortError::caused(LISTING, ErrorKind::Other, cause))
 }
 
 /// S3 refuses an empty parameter here and there; none means the same.
@@ -60,7 +51,8 @@ fn read(answer: ListObjectsV2Output, max: usize) -> Result<ListPage, PortError> 
     let listed = answer.contents.unwrap_or_default();
     let has_more = answer.is_truncated.unwrap_or_default() || listed.len() > max;
     let objects = listed.into_iter().take(max).map(meta).collect::<Option<Vec<_>>>();
-    let objects = objects.ok_or_else(|| PortError::caused(LISTING, ErrorKind::Other, Incomplete))?;
+    let incomplete = "an object of the listing lacks its key, size or time";
+    let objects = objects.ok_or_else(|| PortError::caused(LISTING, ErrorKind::Other, incomplete))?;
     let next_after = objects.last().filter(|_| has_more).map(|last| last.key.clone());
     Ok(ListPage { objects, next_after })
 }

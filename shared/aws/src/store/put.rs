@@ -34,7 +34,7 @@ pub(super) const CONFLICTS_MAX: u32 = 6;
 /// The wait after the first race, before jitter takes up to half of it; it doubles.
 pub(super) const CONFLICT_WAIT: Duration = Duration::from_millis(50);
 
-/// How one put ended.
+/// The end of one put.
 enum Ended {
     Written(ETag),
     /// 409: a race without a winner; holds the hashed id of the answer.
@@ -59,7 +59,7 @@ impl Put<'_> {
             let attempts = Attempts::default();
             let ended = self.once(&attempts).await;
             // The last attempt was answered; those before it were not.
-            may_be_written |= attempts.count() > 1;
+            may_be_written |= attempts.0.load(Ordering::Relaxed) > 1;
             match ended {
                 Ended::Written(etag) => return Ok(etag),
                 Ended::Lost(error) if may_be_written => return self.own_or(error).await,
@@ -67,7 +67,8 @@ impl Put<'_> {
                 Ended::Conflict(chance) => self.bucket.sleep.sleep(wait(conflict, chance)).await,
             }
         }
-        Err(PortError::caused(PUTTING, ErrorKind::Other, NoWinner))
+        let cause = format!("{CONFLICTS_MAX} races in a row had no winner");
+        Err(PortError::caused(PUTTING, ErrorKind::Other, cause))
     }
 
     async fn once(&self, attempts: &Attempts) -> Ended {
@@ -82,7 +83,8 @@ impl Put<'_> {
         match request.customize().interceptor(attempts.clone()).send().await {
             Ok(answer) => match answer.e_tag {
                 Some(etag) => Ended::Written(ETag(etag)),
-                None => Ended::Failed(PortError::caused(PUTTING, ErrorKind::Other, NoETag)),
+                // Nothing could be put over it without its version.
+                None => Ended::Failed(PortError::caused(PUTTING, ErrorKind::Other, "the answer has no ETag")),
             },
             Err(error) => self.ended(error),
         }
@@ -113,25 +115,9 @@ impl Put<'_> {
     }
 }
 
-/// A put ran into a race every time.
-#[derive(Debug, thiserror::Error)]
-#[error("{CONFLICTS_MAX} races in a row had no winner")]
-struct NoWinner;
-
-/// A put was answered without a version, so nothing could be put over it.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer has no ETag")]
-struct NoETag;
-
 /// Counts the attempts that the SDK makes for one operation.
 #[derive(Debug, Clone, Default)]
 struct Attempts(Arc<AtomicUsize>);
-
-impl Attempts {
-    fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 impl Intercept for Attempts {
     fn name(&self) -> &'static str {

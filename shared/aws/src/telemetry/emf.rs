@@ -64,21 +64,16 @@ impl Emf {
             let (name, labels) = key.into_parts();
             by_labels.entry(labels).or_default().push((name, measured));
         };
-        self.with(|state| {
-            take(&mut state.counters, &mut put);
-            take(&mut state.gauges, &mut put);
-            take(&mut state.histograms, &mut put);
-        });
+        let mut state = self.state.lock();
+        take(&mut state.counters, &mut put);
+        take(&mut state.gauges, &mut put);
+        take(&mut state.histograms, &mut put);
         by_labels
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        work(&mut self.state.lock())
     }
 }
 
-/// Takes the values of every series, and forgets series without a handle: names and labels that are not seen
-/// again must not take memory for ever.
+/// Takes the values of every series, and forgets series without a handle: names and labels that do not come
+/// back must not keep their memory.
 fn take<S: Series>(series: &mut HashMap<Key, Arc<S>>, put: &mut impl FnMut(Key, Measured)) {
     for (key, one) in mem::take(series) {
         // Asked before the values are taken: a holder may add to it until it is dropped.
@@ -108,15 +103,15 @@ impl Recorder for Emf {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.with(|state| entry(&mut state.counters, key)))
+        Counter::from_arc(entry(&mut self.state.lock().counters, key))
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.with(|state| entry(&mut state.gauges, key)))
+        Gauge::from_arc(entry(&mut self.state.lock().gauges, key))
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::from_arc(self.with(|state| entry(&mut state.histograms, key)))
+        Histogram::from_arc(entry(&mut self.state.lock().histograms, key))
     }
 }
 

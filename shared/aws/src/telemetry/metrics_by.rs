@@ -1,7 +1,5 @@
 //! Labels that become dimensions of CloudWatch metrics.
 
-use std::str::FromStr;
-
 /// The labels of `topic` and `subscription` that become CloudWatch dimensions. Each distinct value of a
 /// dimension is a metric of its own, and billed as one; another label stays in the log line, where it can be
 /// searched.
@@ -10,31 +8,23 @@ pub enum MetricsBy {
     /// Neither: one metric per name for the whole stack.
     #[default]
     Stack,
-    /// `topic` alone.
+    /// Only `topic`.
     Topic,
     /// Both.
     Subscription,
 }
 
-/// Why a text is not a [`MetricsBy`].
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected stack, topic or subscription")]
-pub struct MetricsByError;
-
-impl FromStr for MetricsBy {
-    type Err = MetricsByError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "stack" => Ok(Self::Stack),
-            "topic" => Ok(Self::Topic),
-            "subscription" => Ok(Self::Subscription),
-            _ => Err(MetricsByError),
+impl MetricsBy {
+    /// The value that a setting names.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "stack" => Some(Self::Stack),
+            "topic" => Some(Self::Topic),
+            "subscription" => Some(Self::Subscription),
+            _ => None,
         }
     }
-}
 
-impl MetricsBy {
     /// True if a label of this name becomes a dimension. Labels other than the two do, such as `reason`:
     /// their values are few.
     pub(crate) fn keeps(self, label: &str) -> bool {
@@ -60,11 +50,11 @@ mod tests {
 
     #[test]
     fn a_setting_is_one_of_three_words() {
-        assert_eq!("stack".parse(), Ok(MetricsBy::Stack));
-        assert_eq!("topic".parse(), Ok(MetricsBy::Topic));
-        assert_eq!("subscription".parse(), Ok(MetricsBy::Subscription));
+        assert_eq!(MetricsBy::named("stack"), Some(MetricsBy::Stack));
+        assert_eq!(MetricsBy::named("topic"), Some(MetricsBy::Topic));
+        assert_eq!(MetricsBy::named("subscription"), Some(MetricsBy::Subscription));
         for text in ["", "Topic", "all"] {
-            assert_eq!(text.parse::<MetricsBy>(), Err(MetricsByError), "{text}");
+            assert_eq!(MetricsBy::named(text), None, "{text}");
         }
     }
 }

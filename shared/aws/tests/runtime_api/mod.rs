@@ -27,7 +27,7 @@ use tokio::sync::{Mutex, mpsc as channel, oneshot};
 
 const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
 
-/// How much time an invocation is said to have.
+/// The time that an invocation has.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Nothing here takes a second; a function that hangs must not hang the tests.
@@ -116,7 +116,7 @@ impl Function {
 
 impl Drop for Function {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The program may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

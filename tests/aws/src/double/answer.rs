@@ -36,7 +36,7 @@ impl Answer {
         Self { status, headers: vec![], body: Bytes::new(), is_cut: false }
     }
 
-    /// The same answer, with the id of its request, which no other has.
+    /// Adds the id of the request, which no other request has.
     pub(super) fn numbered(self, number: u64) -> Self {
         let id = format!("{number:016X}");
         self.header("x-amz-request-id", id.clone()).header("x-amzn-requestid", id)
@@ -51,7 +51,7 @@ impl Answer {
         Self { body: body.into(), ..self.header("content-type", content_type) }
     }
 
-    /// The same answer, of which half the body arrives.
+    /// Cuts the answer so that only half its body arrives.
     pub(super) fn cut(self) -> Self {
         Self { is_cut: true, ..self }
     }

@@ -36,7 +36,7 @@ impl Call {
         }
     }
 
-    /// Does what is asked, but for the entries that the script has something else in mind for.
+    /// Performs the request, except for entries that the script makes fail.
     pub(super) async fn perform(&self, faults: &[EntryFault], shared: &Shared) -> Answer {
         match self {
             Self::Sqs(call) => sqs::perform(call, faults, shared).await,
@@ -44,7 +44,7 @@ impl Call {
         }
     }
 
-    /// The error in the words of the service.
+    /// The error in the service's own form.
     pub(super) fn refuse(&self, refusal: Refusal) -> Answer {
         match self {
             Self::Sqs(_) => sqs::Error::scripted(refusal).answer(),
@@ -64,7 +64,7 @@ impl Call {
 /// The request bears no signature for its service.
 struct Unsigned;
 
-/// Looks for a signature for the service. Whose it is, and whether it is right, is not checked.
+/// Looks for a signature for the service. The signer and the signature itself are not checked.
 fn check_signature(parts: &Parts, service: &str) -> Result<(), Unsigned> {
     let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_signed = header.starts_with("AWS4-HMAC-SHA256 Credential=")

@@ -53,13 +53,13 @@ pub struct Seen {
     pub subjects: Vec<String>,
     /// Bytes of message bodies, in the request or in its answer; of S3, of the object.
     pub payload_bytes: usize,
-    /// The answer's status, whether it arrived or was lost; [`NO_ANSWER`] where nothing happened and none was
-    /// given.
+    /// The answer's status, also of an answer that was lost; [`NO_ANSWER`] where nothing happened and there
+    /// was no answer.
     pub status: u16,
 }
 
 impl Seen {
-    /// How many requests it is billed as: SQS counts each begun 64 KB of payload, S3 the request.
+    /// The number of requests on the bill: SQS counts each begun 64 KB of payload, S3 the request.
     /// <https://aws.amazon.com/sqs/pricing/>
     pub fn billed(&self) -> u64 {
         if !self.action.is_sqs() {
@@ -85,7 +85,7 @@ impl Journal {
         self.0.iter().filter(move |seen| seen.action == action)
     }
 
-    /// How many requests there were for `action`.
+    /// The number of requests for `action`.
     pub fn count(&self, action: Action) -> usize {
         self.of(action).count()
     }
@@ -95,7 +95,7 @@ impl Journal {
         self.0.iter().filter(|seen| seen.action.is_sqs()).map(Seen::billed).sum()
     }
 
-    /// The actions alone.
+    /// The actions of all requests.
     pub fn actions(&self) -> Vec<Action> {
         self.0.iter().map(|seen| seen.action).collect()
     }

@@ -21,7 +21,7 @@ pub(super) use request::Call;
 
 use request::Request;
 
-/// Does what is asked and writes it down, under one lock.
+/// Performs a request and writes it into the journal, under one lock.
 pub(super) fn perform(call: &Call, shared: &Shared) -> Answer {
     let mut state = shared.lock();
     let result = effect(call, &mut state.buckets, shared);

@@ -34,9 +34,9 @@ pub enum Refusal {
     Unavailable,
     /// The service broke: 500 `InternalError`.
     Broken,
-    /// Another conditional put of the key was under way: 409 `ConditionalRequestConflict` (S3 alone).
+    /// Another conditional put of the key was under way: 409 `ConditionalRequestConflict` (only S3).
     Conflict,
-    /// A handle that was never given out: 404 `ReceiptHandleIsInvalid` (SQS alone).
+    /// A handle that was never given out: 404 `ReceiptHandleIsInvalid` (only SQS).
     BadHandle,
 }
 

@@ -92,7 +92,7 @@ async fn answer(parts: &Parts, body: Bytes, shared: &Shared) -> Result<Answer, C
     }
 }
 
-/// Writes down a request that took no effect.
+/// Writes a request without an effect into the journal.
 fn note(call: &Call, status: u16, shared: &Shared) {
     shared.lock().journal.push(call.seen(status));
 }

@@ -26,7 +26,7 @@ pub(super) use request::{Call, TARGET};
 
 use request::Request;
 
-/// Does what is asked and writes it down.
+/// Performs a request and writes it into the journal.
 pub(super) async fn perform(call: &Call, faults: &[EntryFault], shared: &Shared) -> Answer {
     match &call.request {
         Request::Send(batch) => at_once(call, shared, |queues| {
@@ -49,7 +49,7 @@ pub(super) async fn perform(call: &Call, faults: &[EntryFault], shared: &Shared)
     }
 }
 
-/// Does something that waits for nothing, under one lock with its line in the journal.
+/// Performs an action that does not wait, under one lock with its line in the journal.
 fn at_once(call: &Call, shared: &Shared, effect: impl FnOnce(&mut Queues) -> Result<Value, Error>) -> Answer {
     let mut state = shared.lock();
     let answer = to_answer(effect(&mut state.queues));

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long an emulator may take to start: far longer than it takes, so that a busy machine fails no test.
+/// Longest start of an emulator: far longer than it takes, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 const POLL: Duration = Duration::from_millis(50);

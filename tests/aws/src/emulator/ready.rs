@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long one question may take, so that an emulator that hangs while it starts is asked again.
+/// Longest time for one request, so that an emulator that hangs while it starts is asked again.
 const QUESTION_MAX: Duration = Duration::from_secs(5);
 
 /// True if a GET of the path is answered with 200.

@@ -21,12 +21,12 @@ use crate::world::{BATCH_MAX, DELIVERIES, VISIBILITY, World};
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// How long the endpoint takes for an answer where two workers' requests are under way together.
+/// Time that the endpoint takes for an answer where requests of two workers are under way together.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 const REFUSED: &str = "UndeliverableDueToClientError";
 
-/// How often each event was sent to the endpoint since the last time.
+/// The number of times each event was sent to the endpoint since the last call.
 fn sent(world: &World) -> BTreeMap<String, usize> {
     let mut times = BTreeMap::new();
     for request in world.endpoint.take() {

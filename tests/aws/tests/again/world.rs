@@ -59,11 +59,10 @@ impl World {
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
         double.put(STATE, &layout::topic(&topic()), record(&clock).render());
-        let urls = QueueUrls {
-            deliveries: Some(double.queue(DELIVERIES, None)),
-            dead_letters: Some(double.queue(DEAD_LETTERS, None)),
-            redrive: None,
-        };
+        let urls = QueueUrls::from([
+            (QueueName::Deliveries, double.queue(DELIVERIES, None)),
+            (QueueName::DeadLetters, double.queue(DEAD_LETTERS, None)),
+        ]);
         let clients = clients(&double.endpoint());
         let mapping = clients.queue(QueueName::Deliveries, urls.clone(), clock.clone());
         Self { endpoint: ScriptedEndpoint::new(clock.clone()), clock, double, clients, urls, mapping }
@@ -108,7 +107,7 @@ impl World {
         self.try_receive().await.unwrap()
     }
 
-    /// One invocation, as far as the function goes.
+    /// One invocation, without the mapping's part.
     pub(crate) async fn invoke(&self, worker: &Worker, batch: &[ReceivedMessage]) -> BatchResponse {
         let deadline = self.clock.monotonic() + INVOCATION;
         lingering(&self.clock, Box::pin(worker.handle(batch.to_vec(), deadline))).await
@@ -123,7 +122,7 @@ impl World {
                 tokio::task::yield_now().await;
             }
         };
-        // The one that is asked first has not seen the answer yet when the other ends.
+        // The future that is polled first has not seen the answer yet when the other ends.
         match select(Box::pin(self.invoke(worker, batch)), pin!(has_sent)).await {
             Either::Left((response, _)) => panic!("it had time to answer: {response:?}"),
             Either::Right(_) => assert_eq!(self.double.journal().count(Action::DeleteMessageBatch), 0),
@@ -151,7 +150,7 @@ impl World {
         }
     }
 
-    /// How many messages are in the delivery queue, visible or not.
+    /// The number of messages in the delivery queue, visible or not.
     pub(crate) fn queued(&self) -> usize {
         self.double.bodies(DELIVERIES).len()
     }

@@ -36,11 +36,11 @@ impl queue::QueueHarness for Doubled {
 
     async fn fresh(&self) -> queue::QueueSet<Self::Queue> {
         let redrive = Redrive { to: "redrive".to_owned(), max_receive_count: MAX_RECEIVE_COUNT };
-        let urls = QueueUrls {
-            deliveries: Some(self.double.queue("deliveries", Some(redrive))),
-            dead_letters: Some(self.double.queue("deadletters", None)),
-            redrive: Some(self.double.queue("redrive", None)),
-        };
+        let urls = QueueUrls::from([
+            (QueueName::Deliveries, self.double.queue("deliveries", Some(redrive))),
+            (QueueName::DeadLetters, self.double.queue("deadletters", None)),
+            (QueueName::Redrive, self.double.queue("redrive", None)),
+        ]);
         let clients = clients(&self.double.endpoint());
         // The adapter's own short waits pass in real time: they are not the queue's.
         let of = |name| Watched::new(clients.queue(name, urls.clone(), SystemClock), &self.receiving);
@@ -52,7 +52,7 @@ impl queue::QueueHarness for Doubled {
     }
 
     async fn pass(&self, length: Duration) {
-        // A request takes real time, which the double's clock knows nothing of.
+        // A request takes real time, and the double's clock does not move in it.
         while self.double.waiting() != self.receiving.load(Ordering::SeqCst) {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! The suites on emulators, in real time: the cases that it does not take long to wait for.
+//! The suites on emulators, in real time: the cases without long waits.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::clients::{Sdk, clients};
 /// Low, so that the case that receives a message too often is short.
 const MAX_RECEIVE_COUNT: u32 = 4;
 
-/// The longest that a case may wait: the visibility timeouts and delays of a few seconds that most are about.
+/// Longest wait of a case: most cases need visibility timeouts and delays of a few seconds.
 const PASS_MAX: Duration = Duration::from_secs(5);
 
 /// An emulator, the adapters on it, and clients of the SDK that make queues and buckets.
@@ -65,11 +65,11 @@ impl queue::QueueHarness for Emulated {
         let target = self.arn(&redrive).await;
         let policy =
             format!(r#"{{"deadLetterTargetArn":"{target}","maxReceiveCount":"{MAX_RECEIVE_COUNT}"}}"#);
-        let urls = QueueUrls {
-            deliveries: Some(self.make_queue("deliveries", Some(policy)).await),
-            dead_letters: Some(self.make_queue("deadletters", None).await),
-            redrive: Some(redrive),
-        };
+        let urls = QueueUrls::from([
+            (QueueName::Deliveries, self.make_queue("deliveries", Some(policy)).await),
+            (QueueName::DeadLetters, self.make_queue("deadletters", None).await),
+            (QueueName::Redrive, redrive),
+        ]);
         let of = |name| self.clients.queue(name, urls.clone(), SystemClock);
         queue::QueueSet {
             deliveries: of(QueueName::Deliveries),

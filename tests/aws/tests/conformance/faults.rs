@@ -37,11 +37,10 @@ impl World {
         let double = Double::start(clock.clone()).await;
         double.bucket("state", Access::Full);
         let clients = clients(&double.endpoint());
-        let urls = QueueUrls {
-            deliveries: Some(double.queue("deliveries", None)),
-            dead_letters: Some(double.queue("deadletters", None)),
-            redrive: None,
-        };
+        let urls = QueueUrls::from([
+            (QueueName::Deliveries, double.queue("deliveries", None)),
+            (QueueName::DeadLetters, double.queue("deadletters", None)),
+        ]);
         let queue = clients.queue(QueueName::Deliveries, urls, SystemClock);
         Self { queue, store: clients.store("state"), double, clock }
     }

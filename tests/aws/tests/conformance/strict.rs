@@ -1,6 +1,6 @@
-//! The double is as strict as it says: what breaks a rule of AWS is refused with AWS's own code. Where an
-//! emulator that others have made keeps a rule too, both are asked, so that the double is held against more
-//! than our own reading.
+//! The double is as strict as it claims: a request that breaks a rule of AWS is refused with AWS's own code.
+//! If an emulator of other makers keeps the rule too, both are tested, so that the double does not rest on
+//! our own reading alone.
 
 mod objects;
 mod queues;

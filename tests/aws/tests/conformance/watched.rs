@@ -1,4 +1,4 @@
-//! A queue that tells how many receives are under way, so that a clock is moved by hand only once they all
+//! A queue that counts the receives that are under way, so that a clock is moved by hand only once they all
 //! wait for it.
 
 use std::sync::Arc;

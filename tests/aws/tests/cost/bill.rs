@@ -30,7 +30,7 @@ pub(crate) struct Bill {
     pub(crate) mapping: Requests,
     /// By deliver.
     pub(crate) deliver: Requests,
-    /// By wake, beside what a run asks that finds nothing.
+    /// By wake, without the requests of a run that finds nothing.
     pub(crate) wake: Requests,
     /// By the monitor.
     pub(crate) monitor: Requests,
@@ -82,7 +82,7 @@ impl Requests {
 }
 
 impl Bill {
-    /// Everybody's requests.
+    /// The requests of all.
     pub(crate) fn requests(&self) -> Requests {
         let mut all = Requests::default();
         for requests in [self.publish, self.mapping, self.deliver, self.wake, self.monitor] {

@@ -1,4 +1,4 @@
-//! Events that say themselves until when their endpoint refuses them.
+//! Events that name the time until which their endpoint refuses them.
 
 use posthaste_core::model::Timestamp;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(crate) fn event(id: usize, refused_until: Timestamp) -> String {
     event(&"x".repeat(EVENT_BYTES - bare))
 }
 
-/// How the endpoint answers a body at a time: with 503 if one event in it is refused then.
+/// The endpoint's answer to a body at a time: with 503 if one event in it is refused then.
 pub(crate) fn status_of(body: &str, now: Timestamp) -> u16 {
     let is_refused = |event: &Value| {
         let until = event["data"]["refusedUntil"].as_u64().expect("an event of ours");

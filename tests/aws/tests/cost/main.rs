@@ -30,13 +30,14 @@ const STACK_BYTES: usize = 16 << 20;
 const SAMPLES: u64 = 6;
 const SAMPLED_EVERY: Duration = Duration::from_secs(10);
 
-/// The outages, whose numbers depend on which of what is held asks first: most requests to the endpoint for
-/// 1,000 events (1,017 were seen, and 34 to 108; it took 8,000 and 154 before deliveries paused), and
-/// a million's dollars ($2.93 to $2.94, $0.51 to $0.55).
+/// Bounds of the outages, whose numbers depend on which held delivery is the probe: most requests to the
+/// endpoint for 1,000 events (1,017 were seen, and 34 to 108; it took 8,000 and 154 before deliveries
+/// paused), and a million's dollars ($2.93 to $2.94, $0.51 to $0.55).
 const OUTAGES_MAX: [(usize, f64); 2] = [(1_100, 3.10), (154, 0.60)];
 
 const REQUESTS: &str = "\
-| per 1,000 deliveries | publish: send | mapping: receive | mapping: delete | deliver: send | deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
+| per 1,000 deliveries | publish: send | mapping: receive | mapping: delete | deliver: send \
+| deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 | one subscriber, 100 events/s | 1000 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 1000 | 100 | 1000 |
 | one subscriber, an event every 10 s | 1000 | 1000 | 1000 | 0 | 0 | 0 | 0 | 3000 | 1000 | 1000 | 1000 |

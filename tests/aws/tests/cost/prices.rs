@@ -30,8 +30,8 @@ const DELIVER_GB: f64 = 0.5;
 const WAKE_GB: f64 = 0.25;
 const MONITOR_GB: f64 = 0.125;
 
-/// Assumed, not measured: how long an invocation lasts. S3 and SQS answer in some 10 ms, an endpoint in 100
-/// ms, and the events of one batch are posted side by side. Our own CPU is below a millisecond
+/// The assumed length of an invocation, which is not measured. S3 and SQS answer in some 10 ms, an endpoint
+/// in 100 ms, and the events of one batch are posted side by side. Our own CPU is below a millisecond
 /// (`tests/bench/cold_start`).
 const PUBLISH_SECONDS: f64 = 0.025;
 const DELIVER_SECONDS: f64 = 0.120;
@@ -61,7 +61,7 @@ pub(crate) struct Dollars {
 }
 
 impl Dollars {
-    /// Of a million deliveries, at the rate of a scenario's bill.
+    /// The price of a million deliveries, at the rate of a scenario's bill.
     pub(crate) fn per_million(bill: &Bill) -> Self {
         let all = bill.requests();
         let publish = number(bill.publish_invocations) * invocation(PUBLISH_GB, PUBLISH_SECONDS);

@@ -16,7 +16,7 @@ pub(crate) const DELIVERED: usize = 1000;
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 
-/// No scenario takes longer.
+/// Longest time of a scenario.
 const LENGTH_MAX: Duration = Duration::from_hours(24);
 
 /// A scenario.
@@ -24,7 +24,7 @@ const LENGTH_MAX: Duration = Duration::from_hours(24);
 pub(crate) struct Scenario {
     /// The name in the tables.
     pub(crate) name: &'static str,
-    /// How many subscriptions receive every event.
+    /// The number of subscriptions that receive every event.
     pub(crate) subscribers: usize,
     /// True if they want batches of up to 100 events and 64 KB.
     pub(crate) is_batching: bool,

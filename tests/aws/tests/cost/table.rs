@@ -7,7 +7,8 @@ use crate::prices::{Dollars, idle_month};
 use crate::scenario::Outcome;
 
 const REQUESTS: &str = "\
-| per 1,000 deliveries | publish: send | mapping: receive | mapping: delete | deliver: send | deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
+| per 1,000 deliveries | publish: send | mapping: receive | mapping: delete | deliver: send \
+| deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 ";
 

@@ -1,5 +1,5 @@
-//! The functions over the AWS adapters and the strict double, the event source mapping between them, and what
-//! each of them asks of SQS and S3.
+//! The functions over the AWS adapters and the strict double, the event source mapping between them, and the
+//! requests of each to SQS and S3.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use serde_json::{Value, json};
 use crate::bill::{Bill, Requests};
 use crate::event::{events_in, status_of};
 
-/// How old a topic may be before a function looks it up again: the template's default.
+/// Greatest age of a topic before a function looks it up again: the template's default.
 const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 
-/// How old the pressure may be before a function reads it again, as `infra/lambda` wires it.
+/// Greatest age of the pressure before a function reads it again, as `infra/lambda` wires it.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Most messages that one invocation of deliver takes: the template's default.
@@ -77,7 +77,7 @@ pub(crate) struct World {
     monitor: Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>,
 }
 
-/// When every world begins: a whole minute.
+/// The start of every world: a whole minute.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 
 impl World {
@@ -87,11 +87,10 @@ impl World {
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
         double.put(STATE, &layout::topic(&topic_name()), record(subscriptions).render());
-        let urls = QueueUrls {
-            deliveries: Some(double.queue(DELIVERIES, None)),
-            dead_letters: Some(double.queue("deadletters", None)),
-            redrive: None,
-        };
+        let urls = QueueUrls::from([
+            (QueueName::Deliveries, double.queue(DELIVERIES, None)),
+            (QueueName::DeadLetters, double.queue("deadletters", None)),
+        ]);
         let clients = Clients::new(&settings(&double.endpoint()));
         let queue = |name| clients.queue(name, urls.clone(), clock.clone());
         let recorded = |name| Recorded::new(queue(name), "queue", &calls);
@@ -123,7 +122,7 @@ impl World {
                     links: links(),
                     webhook: Recorded::new(endpoint.clone(), "webhook", &calls),
                     clock: clock.clone(),
-                    // Its own, so that what others draw changes none of its jitter.
+                    // Chance of its own, so that draws of others do not change its jitter.
                     entropy: SeededEntropy::new(2),
                     drain: meter.clone(),
                 },
@@ -204,7 +203,7 @@ impl World {
         }
     }
 
-    /// A receive that brings nothing is no part of what a delivery costs: it is asked all the time.
+    /// An empty receive does not belong to the cost of a delivery: the mapping polls all the time.
     async fn receive(&mut self) -> Vec<ReceivedMessage> {
         let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
         let batch = self.mapping.receive(request).await.expect("a receive");
@@ -215,7 +214,7 @@ impl World {
         batch
     }
 
-    /// One run of wake. What every run costs belongs to the minute and not to a delivery.
+    /// One run of wake. The requests of every run belong to the cost of a minute and not of a delivery.
     pub(crate) async fn wake(&mut self) {
         lingering(&self.clock, Box::pin(self.wake.run())).await.expect("a run of wake");
         self.bill.wake += self.take().beside(IDLE_WAKE);
@@ -227,19 +226,19 @@ impl World {
         self.bill.monitor += self.take();
     }
 
-    /// How many requests the endpoint was sent.
+    /// The number of requests to the endpoint.
     pub(crate) fn posts(&self) -> usize {
         self.calls.count(Operation::Post)
     }
 
-    /// How many events the endpoint took since the last question.
+    /// The number of events that the endpoint took since the last call.
     pub(crate) fn take_delivered(&self) -> usize {
         let taken =
             self.endpoint.take().into_iter().filter(|request| status_of(&request.body, request.at) == 204);
         taken.map(|request| events_in(&request.body).len()).sum()
     }
 
-    /// When the next message of those that wait is due.
+    /// The time at which the next waiting message is due.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let bodies = self.double.bodies(DELIVERIES);
         let due = |body: String| parse_delivery(&Bytes::from(body)).expect("a delivery").not_before;

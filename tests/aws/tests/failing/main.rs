@@ -1,5 +1,6 @@
 //! Failing endpoints on the SQS and S3 adapters, over an emulator and in real time, with holds of a second:
-//! what workers know together of links, and an outage from the first failure until everything is delivered.
+//! the shared view of links in several workers, and an outage from the first failure until everything is
+//! delivered.
 
 #![expect(clippy::unwrap_used, reason = "a harness that fails panics")]
 

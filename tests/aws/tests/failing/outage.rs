@@ -17,7 +17,7 @@ async fn condition(world: &World) -> Option<Condition> {
     world.links.condition(&target)
 }
 
-/// Waits until the subscription is in a phase, and delivers meanwhile.
+/// Delivers until the subscription is in a phase.
 async fn reach(world: &World, phase: Phase) -> Condition {
     wait_until(&format!("{phase:?}"), async || {
         world.deliver().await;
@@ -44,7 +44,7 @@ async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everythin
     })
     .await;
     assert!(world.held().await > 0);
-    // The streak and whatever was under way beside it, and then one request for each hold that ended.
+    // The streak and the requests under way beside it, and then one request for each hold that ended.
     let down = condition(&world).await.unwrap();
     let holds = settings().glitches + down.hold - 1;
     let sent = world.endpoint.take().len();

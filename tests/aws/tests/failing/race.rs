@@ -30,14 +30,14 @@ fn failing() -> Observation {
     Observation::Failing { failures: 10, last: BUSY, began: SystemClock.now() }
 }
 
-/// The state in the bucket, read by a worker that knew nothing.
+/// The state in the bucket, as a new worker reads it.
 async fn phases(emulated: &Emulated) -> BTreeMap<String, (Phase, u32)> {
     let all = emulated.links().all().await.unwrap();
     let conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
     conditions.map(|(target, it)| (target.to_string(), (it.phase, it.hold))).collect()
 }
 
-/// Tells of each target from a worker of its own turn, all at once, and answers how many changes that made.
+/// Reports each target from one of the workers in turn, all at once, and answers the number of changes.
 async fn observe(books: &[Book], observation: impl Fn(usize) -> Observation) -> usize {
     let seen: Vec<_> = (0..SUBSCRIPTIONS).map(|n| [(target(n), observation(n))]).collect();
     let telling = seen.iter().enumerate().map(|(n, seen)| books[n % books.len()].observe(seen));

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::clients::{Sdk, clients};
 
-/// How long anything that must happen may take: far longer than it takes.
+/// Longest wait for something that must happen: far longer than it takes.
 const PATIENCE: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -69,7 +69,7 @@ pub(crate) fn settings() -> HealthSettings {
     }
 }
 
-/// Looks again and again until `probe` sees it.
+/// Calls `probe` again and again until it answers.
 pub(crate) async fn wait_until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = SystemClock.monotonic() + PATIENCE;
     loop {
@@ -86,12 +86,12 @@ impl Emulated {
         let emulator = Emulator::start(Tool::Ministack);
         let (sdk, bucket) = (Sdk::new(emulator.endpoint()), "state".to_owned());
         sdk.s3.create_bucket().bucket(&bucket).send().await.unwrap();
-        let make = async |name| sdk.sqs.create_queue().queue_name(name).send().await.unwrap().queue_url;
-        let urls = QueueUrls {
-            deliveries: make("deliveries").await,
-            dead_letters: make("deadletters").await,
-            redrive: None,
-        };
+        let make =
+            async |name| sdk.sqs.create_queue().queue_name(name).send().await.unwrap().queue_url.unwrap();
+        let urls = QueueUrls::from([
+            (QueueName::Deliveries, make("deliveries").await),
+            (QueueName::DeadLetters, make("deadletters").await),
+        ]);
         Self { clients: clients(emulator.endpoint()), bucket, urls, emulator }
     }
 
@@ -175,8 +175,8 @@ impl World {
             let response = Box::pin(self.deliver.handle(batch, deadline)).await;
             assert_eq!(response.failures, []);
             for receipt in receipts {
-                // The mapping cannot know which of them the function has deleted already, and AWS does not
-                // mind.
+                // The mapping cannot know which messages the function has already deleted, and AWS accepts a
+                // second delete.
                 let deleted = self.queue.replace(&receipt, vec![]).await;
                 let is_done = deleted.as_ref().err().is_none_or(|error| error.kind == ErrorKind::NotFound);
                 assert!(is_done, "{deleted:?}");
@@ -190,18 +190,18 @@ impl World {
         self.deliver().await;
     }
 
-    /// How many messages are in the delivery queue, visible or not.
+    /// The number of messages in the delivery queue, visible or not.
     pub(crate) async fn queued(&self) -> u64 {
         let counts = self.queue.counts().await.unwrap();
         counts.visible + counts.delayed + counts.in_flight
     }
 
-    /// How many messages are in the dead-letter queue.
+    /// The number of messages in the dead-letter queue.
     pub(crate) async fn dead(&self) -> u64 {
         self.dead_letters.counts().await.unwrap().visible
     }
 
-    /// How many objects with held deliveries there are.
+    /// The number of objects with held deliveries.
     pub(crate) async fn held(&self) -> usize {
         self.state.list(layout::HELD, None, 1000).await.unwrap().objects.len()
     }

@@ -1,4 +1,4 @@
-//! Values that are refused, and the words for it.
+//! Values that are refused, and the text of the refusals.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
 #[test]
 fn an_empty_variable_counts_as_not_set() {
     fn check<E: Environment + std::fmt::Debug>(empty: &[(&str, &str)]) {
-        let (empty, absent): (E, E) = (read(empty).unwrap(), read(&[]).unwrap());
+        let (empty, absent) = (read_all::<E>(empty).unwrap(), read_all::<E>(&[]).unwrap());
         assert_eq!(format!("{empty:?}"), format!("{absent:?}"));
     }
     let optional = table().into_iter().filter(|(.., is_optional)| *is_optional);

@@ -15,16 +15,11 @@ pub(super) struct SqsEvent {
 }
 
 /// Why an event cannot be worked on at all: the invocation fails, and every message of it comes again.
+/// Holds the place, from 0, of a record without an id. A record can only be reported by its id, and is
+/// deleted when it is not reported. So nothing is begun: the work on its neighbours would be repeated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum EventError {
-    /// A record can only be reported by its id, and is deleted when it is not reported. So nothing is begun:
-    /// the work on its neighbours would be repeated.
-    #[error("record {index} of the event has no messageId")]
-    NoId {
-        /// The record's place, from 0.
-        index: usize,
-    },
-}
+#[error("record {0} of the event has no messageId")]
+pub(crate) struct EventError(usize);
 
 /// Why a record is not a message for the handler. It is reported by its id, and comes again.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +33,7 @@ enum RecordError {
 }
 
 /// The messages of one invocation by the event source mapping of a queue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SqsBatch {
     /// The queue's name on AWS: the last segment of its ARN.
     pub queue: String,
@@ -47,7 +42,7 @@ pub struct SqsBatch {
 }
 
 /// An event, sorted into messages and records that were not understood.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sorted {
     /// The messages that were understood.
     pub(super) batch: SqsBatch,
@@ -92,13 +87,13 @@ struct Attributes {
 impl SqsEvent {
     /// Reads each record by itself.
     pub(super) fn sort(&self) -> Result<Sorted, EventError> {
-        let mut sorted = Sorted::with_capacity(self.records.len());
+        let mut sorted = Sorted::default();
         for (index, record) in self.records.iter().enumerate() {
             let read = serde_json::from_str(record.get())
                 .map_err(RecordError::Shape)
                 .and_then(|record| sorted.take(record));
             if let Err(error) = read {
-                let id = id_of(record).ok_or(EventError::NoId { index })?;
+                let id = id_of(record).ok_or(EventError(index))?;
                 tracing::error!(
                     message_id = %id.0,
                     error = &error as &dyn std::error::Error,
@@ -110,7 +105,7 @@ impl SqsEvent {
         }
         // An empty id would be read, and answered, as well as any other.
         match sorted.ids.all.iter().position(|id| id.0.is_empty()) {
-            Some(index) => Err(EventError::NoId { index }),
+            Some(index) => Err(EventError(index)),
             None => Ok(sorted),
         }
     }
@@ -121,13 +116,6 @@ fn id_of(record: &RawValue) -> Option<MessageId> {
 }
 
 impl Sorted {
-    fn with_capacity(records: usize) -> Self {
-        Self {
-            batch: SqsBatch { queue: String::new(), messages: Vec::with_capacity(records) },
-            ids: Ids { all: Vec::with_capacity(records), refused: Vec::new() },
-        }
-    }
-
     fn take(&mut self, record: Record) -> Result<(), RecordError> {
         let receive_count = record.attributes.receive_count.parse();
         let sent_at = record.attributes.sent_at.parse();
@@ -222,7 +210,7 @@ mod tests {
         let nameless =
             [json!({}), json!(7), json!({ "messageId": 7 }), json!({ "messageId": "" }), record("")];
         for odd in nameless {
-            assert_eq!(sorted(&[record("a"), odd]).unwrap_err(), EventError::NoId { index: 1 });
+            assert_eq!(sorted(&[record("a"), odd]).unwrap_err(), EventError(1));
         }
     }
 

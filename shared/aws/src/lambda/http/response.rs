@@ -63,7 +63,11 @@ impl UrlResponse {
         let body = axum::body::to_bytes(body, usize::MAX).await.map_err(ResponseError::Body)?;
         let bytes = body.len();
         let answer = Self::of(Response::from_parts(head, body));
-        if answer.body_bytes() > BODY_BYTES_MAX { Err(ResponseError::TooLarge(bytes)) } else { Ok(answer) }
+        if json_bytes(&answer.body) > BODY_BYTES_MAX {
+            Err(ResponseError::TooLarge(bytes))
+        } else {
+            Ok(answer)
+        }
     }
 
     /// The answer, of whatever size.
@@ -78,14 +82,9 @@ impl UrlResponse {
             is_base64_encoded,
         }
     }
-
-    /// How long the body is as a JSON string.
-    fn body_bytes(&self) -> usize {
-        json_bytes(&self.body)
-    }
 }
 
-/// How long a text is as a JSON string, without its quotes.
+/// The length of a text as a JSON string, without its quotes.
 fn json_bytes(text: &str) -> usize {
     let bytes_of = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => r"\n".len(),
@@ -142,7 +141,7 @@ mod tests {
         let text = json["body"].as_str().unwrap();
         let bytes = if is_base64_encoded { BASE64_STANDARD.decode(text).unwrap() } else { text.into() };
         assert_eq!(bytes, body);
-        assert_eq!(answer.body_bytes() + 2, serde_json::to_string(&answer.body).unwrap().len());
+        assert_eq!(json_bytes(&answer.body) + 2, serde_json::to_string(&answer.body).unwrap().len());
     }
 
     #[tokio::test]

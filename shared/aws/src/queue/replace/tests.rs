@@ -186,7 +186,7 @@ async fn a_caller_that_is_dropped_leaves_a_whole_replacement_and_its_neighbours_
 async fn a_request_that_panics_is_an_error_and_the_next_one_goes_on() {
     let world = World::by(|before, _| if before == 0 { Answer::Panic } else { Answer::Done });
     let results = world.replace_all(10).await;
-    // What became of them is unknown, so all are sent again.
+    // Their fate is unknown, so all are sent again.
     assert_eq!((results, world.shape()), (vec![Ok(()); 10], vec![10, 10, 10]));
 }
 
@@ -229,8 +229,8 @@ proptest! {
     // Bodies of megabytes are moved about, in a build without optimisation.
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// For all sizes and moments, each successor is sent once, each message is deleted once and after it, and
-    /// no request breaks a limit.
+    /// In any sizes and at any moments, each successor is sent once, each message is deleted once and after
+    /// it, and no request breaks a limit.
     #[test]
     fn everything_is_done_once_and_within_the_limits(
         replacements in vec((0_u64..100, vec(successor_bytes(), 0..4)), 0..40),

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::{GaugeFn, HistogramFn};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Measured {
@@ -44,20 +44,16 @@ impl Series for AtomicU64 {
 
 impl Series for Samples {
     fn take(&self) -> Option<Measured> {
-        let values = mem::take(&mut self.lock().values);
-        if values.is_empty() { None } else { Some(Measured::Values(values)) }
+        let values = mem::take(&mut self.0.lock().values);
+        (!values.is_empty()).then_some(Measured::Values(values))
     }
 }
 
 impl Samples {
-    fn lock(&self) -> MutexGuard<'_, SamplesState> {
-        self.0.lock()
-    }
-
     fn push(&self, next: impl FnOnce(f64) -> f64) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let value = next(state.last);
-        // JSON has no infinity, and CloudWatch refuses what is not a number.
+        // JSON has no infinity, and CloudWatch refuses NaN.
         if value.is_finite() {
             state.last = value;
             state.values.push(value);

@@ -137,7 +137,7 @@ fn more_metrics_than_a_document_takes_are_spread_over_several() {
     let metrics =
         |document: &Value| document["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().len();
     assert_eq!(documents.iter().map(metrics).collect::<Vec<_>>(), [100, 1]);
-    // Besides the values there is the head.
+    // The head comes in addition to the values.
     assert_eq!(documents.iter().map(|one| one.as_object().unwrap().len()).collect::<Vec<_>>(), [101, 2]);
 }
 
@@ -149,10 +149,10 @@ fn labels_are_forgotten_unless_their_handle_is_held() {
         counter!("Count", "topic" => "held")
     });
     emf.drain(NOW);
-    assert_eq!(emf.with(|state| state.counters.len()), 1);
+    assert_eq!(emf.state.lock().counters.len(), 1);
     held.increment(2);
     assert_eq!(documents(&emf, || ())[0]["Count"], 2);
     drop(held);
     emf.drain(NOW);
-    assert_eq!(emf.with(|state| state.counters.len()), 0);
+    assert_eq!(emf.state.lock().counters.len(), 0);
 }

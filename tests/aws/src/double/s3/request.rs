@@ -1,5 +1,5 @@
-//! Requests, read from method, path, query and headers. Headers and parameters that the double does not know
-//! but that would change the meaning are refused, so that it never seems to do what it does not.
+//! Requests, read from method, path, query and headers. Unknown headers and parameters that would change the
+//! meaning are refused, so that the double never pretends to support them.
 
 use bytes::Bytes;
 use http::Method;
@@ -34,7 +34,7 @@ pub(super) enum Request {
     List(Page),
 }
 
-/// When a put may happen.
+/// The condition of a put.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     IfAbsent,

@@ -78,7 +78,7 @@ impl Error {
         Self::modeled("ReceiptHandleIsInvalid", message).with_status(StatusCode::NOT_FOUND)
     }
 
-    /// A handle that was given out and is worth nothing any more.
+    /// A handle that was given out and is no longer valid.
     pub(super) fn stale_handle(handle: &str) -> Self {
         let reason = "Message does not exist or is not available for visibility timeout change.";
         Self::invalid("ReceiptHandle", handle, reason)
@@ -89,7 +89,7 @@ impl Error {
         Self::prefixed("MessageNotInflight", format!("The message of {handle} is not in flight."))
     }
 
-    /// As many messages are in flight as may be.
+    /// The limit of messages in flight is reached.
     pub(super) fn over_limit() -> Self {
         Self::modeled("OverLimit", "Too many messages are in flight.")
     }

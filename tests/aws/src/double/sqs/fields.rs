@@ -1,5 +1,5 @@
-//! The members of a JSON request. An unexpected member is an error: a member that the double does not know,
-//! it must not seem to accept.
+//! The members of a JSON request. An unexpected member is an error: the double must not seem to accept a
+//! member that it does not know.
 
 use serde_json::{Map, Value};
 
@@ -41,7 +41,7 @@ impl Fields {
         Ok(entries.into_iter().map(Self).collect())
     }
 
-    /// All must have been taken.
+    /// Refuses members that were not taken.
     pub(super) fn done(self) -> Result<(), Error> {
         match self.0.keys().next() {
             Some(name) => Err(Error::malformed(format!("the double does not know the member {name}"))),

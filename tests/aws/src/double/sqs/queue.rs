@@ -22,7 +22,7 @@ pub(crate) const ACCOUNT: &str = "000000000000";
 pub struct Redrive {
     /// The name of the other queue.
     pub to: String,
-    /// How often a message may be received before.
+    /// The number of receives before a message moves there.
     pub max_receive_count: u32,
 }
 
@@ -156,7 +156,7 @@ impl Queue {
         Ok(json!({ "Attributes": asked }))
     }
 
-    /// When the next message becomes visible that is not yet.
+    /// The time at which the next hidden message becomes visible.
     pub(super) fn next_visible_from(&self, now: Duration) -> Option<Duration> {
         self.messages.iter().map(|message| message.visible_from).filter(|from| *from > now).min()
     }

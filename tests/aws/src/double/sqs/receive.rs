@@ -39,7 +39,7 @@ pub(super) async fn perform(call: &Call, receive: &Receive, shared: &Shared) -> 
 
 enum Attempt {
     Answered(Answer),
-    /// Until the next message becomes visible, if one will.
+    /// The time until the next message becomes visible, if there is one.
     Waits(Option<Duration>),
 }
 

@@ -1,4 +1,5 @@
-//! Requests, read from JSON. Values are judged later, entry by entry; here only their types are.
+//! Requests, read from JSON. Only the types of values are checked here; the values follow later, entry by
+//! entry.
 
 use http::request::Parts;
 

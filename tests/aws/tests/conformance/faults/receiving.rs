@@ -98,7 +98,7 @@ async fn past_the_limit_in_flight_a_receive_is_throttled_or_waits_and_nothing_is
     let ask = |wait| ReceiveRequest { max: 10, visibility: HIDDEN, wait };
     let throttled = ErrorKind::Throttled { retry_after: None };
     assert_eq!(kind(world.queue.receive(ask(Duration::ZERO)).await), Some(throttled));
-    // What is done with frees its place, also while the queue is full.
+    // A settled message frees its place, also while the queue is full.
     let wait = Duration::from_secs(20);
     let settle = async {
         while world.double.waiting() == 0 {

@@ -137,15 +137,15 @@ async fn a_stale_receipt_takes_the_message_from_nobody() {
     let stale = world.received_one("first").await;
     world.clock.advance(HIDDEN);
     let current = world.receive().await.remove(0);
-    // SQS answers a delete by a stale receipt of its own with success, so the adapter cannot know better.
+    // SQS answers a delete with a stale receipt of the same queue with success, so the adapter cannot know.
     world.queue.replace(&stale.receipt, vec![]).await.unwrap();
     assert_eq!(world.deliveries(), ["first"]);
     world.queue.replace(&current.receipt, vec![]).await.unwrap();
     assert_eq!(world.deliveries(), [""; 0]);
 }
 
-// Time is paused: the moment for which a request waits for company ends when nothing else is left to do, so a
-// busy machine takes no company away.
+// Time is paused: a request waits for others until nothing else is left to do, so a busy machine does not
+// separate them.
 #[tokio::test(start_paused = true)]
 async fn replacements_at_once_share_their_requests() {
     let check = async |count: usize, requests: usize| {

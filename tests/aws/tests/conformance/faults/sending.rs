@@ -1,4 +1,4 @@
-//! `send_batch`: what is said of each entry, and what is tried again.
+//! `send_batch`: the result of each entry, and the requests that are tried again.
 
 use posthaste_aws::QueueUrls;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, QueueSender};
@@ -114,7 +114,7 @@ async fn connections_that_always_close_are_an_error_after_a_few_attempts() {
 async fn an_absent_queue_is_not_found_at_the_first_attempt() {
     let world = World::new().await;
     let absent = world.double.queue("deliveries", None).replace("deliveries", "absent");
-    let urls = QueueUrls { deliveries: Some(absent), ..QueueUrls::default() };
+    let urls = QueueUrls::from([(QueueName::Deliveries, absent)]);
     let queue = clients(&world.double.endpoint()).queue(QueueName::Deliveries, urls, SystemClock);
     assert_eq!(kind(queue.send_batch(three()).await), Some(ErrorKind::NotFound));
     assert_eq!(world.double.journal().count(BATCH), 1);

@@ -1,4 +1,4 @@
-//! Rules of S3, and what the double does not pretend to know.
+//! Rules of S3, and requests that the double does not support.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const BUCKET: &str = "strict";
 /// A service that is asked to break rules.
 struct Bucket {
     s3: Client,
-    /// The double or emulator behind it, kept as long as it is asked.
+    /// The double or emulator behind it, which runs as long as this is held.
     _home: Arc<dyn Send + Sync>,
 }
 
@@ -57,7 +57,7 @@ impl Bucket {
     }
 }
 
-/// Requests that the double and moto both refuse, in the same words.
+/// Requests that the double and moto refuse with the same errors.
 async fn check_common_rules(bucket: &Bucket) {
     let lost = refused(412, "PreconditionFailed");
     let etag = bucket.put("k", "one").await;

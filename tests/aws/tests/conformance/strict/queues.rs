@@ -18,7 +18,7 @@ const MEBIBYTE: usize = 1_048_576;
 struct Queue {
     sqs: Client,
     url: String,
-    /// The double or emulator behind it, kept as long as it is asked.
+    /// The double or emulator behind it, which runs as long as this is held.
     _home: Arc<dyn Send + Sync>,
 }
 
@@ -85,7 +85,7 @@ fn small(ids: &[&'static str]) -> Vec<(&'static str, String)> {
     ids.iter().map(|id| (*id, "x".to_owned())).collect()
 }
 
-/// Requests that the double and moto both refuse, in the same words.
+/// Requests that the double and moto refuse with the same errors.
 async fn check_common_rules(queue: &Queue) {
     let invalid = refused(400, "InvalidParameterValue");
     assert_eq!(queue.send_delayed(900).await, accepted());

@@ -1,4 +1,4 @@
-//! A queue in memory that notes its requests and answers by a script.
+//! A queue in memory that records its requests and answers by a script.
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -35,12 +35,12 @@ pub(super) enum Answer {
     Items(Vec<(usize, ErrorKind)>),
     /// The request failed.
     Whole(ErrorKind),
-    /// The answer tells of no item.
+    /// The answer lists no item.
     Silent,
     Panic,
 }
 
-/// SQS as far as it matters here: it notes what it is asked and answers by a script.
+/// The requests of SQS, in memory.
 struct Fake {
     asked: Arc<Mutex<Vec<Asked>>>,
     script: Box<Script>,
@@ -125,7 +125,7 @@ impl World {
         self.asked.lock().clone()
     }
 
-    /// How many items each request had.
+    /// The number of items in each request.
     pub(super) fn shape(&self) -> Vec<usize> {
         self.asked().iter().map(|asked| asked.items().len()).collect()
     }

@@ -23,7 +23,7 @@ impl Queue {
         }
     }
 
-    /// True if as many messages are in flight as may be.
+    /// True if the limit of messages in flight is reached.
     pub(crate) fn is_full(&self, clock: &impl Clock) -> bool {
         self.in_flight(clock.monotonic()) >= self.in_flight_max
     }

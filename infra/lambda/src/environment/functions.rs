@@ -1,0 +1,230 @@
+//! The environments of the six functions, one type each.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::{KeyDigest, origin};
+use posthaste_core::pressure::{ExchangeError, PressureSettings};
+use posthaste_deliver::DeliverSettings;
+use posthaste_http::ClientSettings;
+use posthaste_manage::ManageSettings;
+use posthaste_monitor::MonitorSettings;
+use posthaste_publish::PublishSettings;
+use posthaste_settings::Values;
+use posthaste_settings::table::{
+    self, client_settings, deliver_settings, manage_settings, monitor_settings, publish_settings,
+    wake_settings,
+};
+use posthaste_wake::WakeSettings;
+
+use super::read::Environment;
+use super::variables::Variables;
+
+/// The environment of publish.
+#[derive(Debug, Clone)]
+pub struct PublishEnvironment {
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+    /// Greatest age of a cached topic.
+    pub registry_max_age: Duration,
+    /// Settings of the function.
+    pub settings: PublishSettings,
+}
+
+impl Environment for PublishEnvironment {
+    fn own(variables: &mut Variables<'_>) -> Self {
+        Self {
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            registry_max_age: variables.registry_max_age(),
+            settings: publish_settings(variables, PublishSettings::default()),
+        }
+    }
+}
+
+/// Most bytes of stored payloads held at once. A request's body takes as much again, so that 128 MiB of the
+/// function's 512 MB, or of the 256 it has at least, are filled by them. A batch of messages has 6 MB, and
+/// its bodies as much.
+const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
+
+/// Most stored payloads read at once. One takes S3 some 30 ms, so that these are a thousand a second: more
+/// than a function of this size posts.
+const PAYLOAD_READS_MAX: usize = 32;
+
+/// The environment of deliver.
+#[derive(Debug, Clone)]
+pub struct DeliverEnvironment {
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+    /// The URL of the dead-letter queue.
+    pub dead_letters_queue_url: String,
+    /// Greatest age of a cached topic.
+    pub registry_max_age: Duration,
+    /// Bounds of requests, and their origin.
+    pub settings: DeliverSettings,
+    /// Settings of the webhook client.
+    pub client: ClientSettings,
+    /// When endpoints that fail get no requests, and for how long.
+    pub links: HealthSettings,
+}
+
+impl Environment for DeliverEnvironment {
+    fn own(variables: &mut Variables<'_>) -> Self {
+        Self {
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            registry_max_age: variables.registry_max_age(),
+            settings: checked_deliver_settings(variables),
+            client: client_settings(variables, ClientSettings::default()),
+            links: variables.link_settings(),
+        }
+    }
+}
+
+fn checked_deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
+    let base = DeliverSettings {
+        payload_bytes_max: PAYLOAD_BYTES_MAX,
+        payload_reads_max: PAYLOAD_READS_MAX,
+        ..DeliverSettings::default()
+    };
+    let settings = deliver_settings(variables, base);
+    if let Err(error) = settings.check_link_bounds() {
+        variables.refuse(&table::REQUESTS_PER_LINK_START, &error);
+    }
+    settings
+}
+
+/// The environment of wake.
+#[derive(Debug, Clone)]
+pub struct WakeEnvironment {
+    /// The bucket of dead letters, for replays.
+    pub dead_letter_bucket: String,
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+    /// When endpoints that fail get no requests, and for how long.
+    pub links: HealthSettings,
+    /// Settings of the function.
+    pub settings: WakeSettings,
+}
+
+impl Environment for WakeEnvironment {
+    fn own(variables: &mut Variables<'_>) -> Self {
+        Self {
+            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            links: variables.link_settings(),
+            settings: wake_settings(variables),
+        }
+    }
+}
+
+/// The environment of deadletter.
+#[derive(Debug, Clone)]
+pub struct DeadLetterEnvironment {
+    /// The bucket of dead letters.
+    pub dead_letter_bucket: String,
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+    /// The URL of the dead-letter queue.
+    pub dead_letters_queue_url: String,
+    /// URL of the queue of messages that functions failed on many times.
+    pub redrive_queue_url: String,
+    /// Greatest age of a cached topic.
+    pub registry_max_age: Duration,
+}
+
+impl Environment for DeadLetterEnvironment {
+    fn own(variables: &mut Variables<'_>) -> Self {
+        Self {
+            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            redrive_queue_url: variables.get(&table::REDRIVE_QUEUE_URL).unwrap_or_default(),
+            registry_max_age: variables.registry_max_age(),
+        }
+    }
+}
+
+/// The time between two samples where nothing is set.
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(10);
+
+/// The times between two samples that the settings under Exchange's names may ask for.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(1);
+
+/// Age at which a state is stale: two starts of the function did not happen.
+const STALE_AFTER: Duration = Duration::from_secs(150);
+
+/// The environment of monitor.
+#[derive(Debug, Clone)]
+pub struct MonitorEnvironment {
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+    /// The URL of the dead-letter queue.
+    pub dead_letters_queue_url: String,
+    /// Settings of the function.
+    pub settings: MonitorSettings,
+}
+
+impl Environment for MonitorEnvironment {
+    fn own(variables: &mut Variables<'_>) -> Self {
+        Self {
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            settings: pressure_and_notices(variables),
+        }
+    }
+}
+
+fn pressure_and_notices(variables: &mut Variables<'_>) -> MonitorSettings {
+    let pressure = pressure_settings(variables);
+    monitor_settings(variables, pressure)
+}
+
+/// The profile, changed by the settings under Exchange's names. An interval of its own variable wins over
+/// theirs.
+fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
+    let profile = variables.get(&table::PRESSURE_PROFILE).unwrap_or_default();
+    let changes = variables.get(&table::PRESSURE_SETTINGS).unwrap_or_default();
+    let interval_secs = variables.get(&table::PRESSURE_INTERVAL_SECONDS);
+    let defaults = PressureSettings { interval: INTERVAL_DEFAULT, stale_after: Some(STALE_AFTER), ..profile };
+    let settings = changes.apply_to(defaults.clone()).and_then(within_the_minute).unwrap_or_else(|error| {
+        variables.refuse(&table::PRESSURE_SETTINGS, &error);
+        defaults
+    });
+    let interval = interval_secs.map_or(settings.interval, |secs| Duration::from_secs(secs.into()));
+    PressureSettings { interval, ..settings }
+}
+
+/// The schedule starts the function once a minute, and every sample asks SQS.
+fn within_the_minute(settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
+    settings.validate_interval(INTERVALS)?;
+    Ok(settings)
+}
+
+/// The environment of manage.
+#[derive(Debug, Clone)]
+pub struct ManageEnvironment {
+    /// The bucket of dead letters.
+    pub dead_letter_bucket: String,
+    /// The digest of the key of the management API.
+    pub admin_key: KeyDigest,
+    /// The URLs of publish and of manage itself, and the origin of handshakes. The template cannot give the
+    /// function its own URL when it makes the function.
+    pub settings: ManageSettings,
+    /// Settings of the webhook client.
+    pub client: ClientSettings,
+    /// When endpoints that fail get no requests, and for how long.
+    pub links: HealthSettings,
+}
+
+impl Environment for ManageEnvironment {
+    fn own(variables: &mut Variables<'_>) -> Self {
+        Self {
+            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            admin_key: variables.get(&table::ADMIN_KEY_SHA256).unwrap_or_default(),
+            settings: manage_settings(variables, origin::DEFAULT),
+            client: client_settings(variables, ClientSettings::default()),
+            links: variables.link_settings(),
+        }
+    }
+}
