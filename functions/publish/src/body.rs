@@ -56,8 +56,8 @@ impl BodyBudget {
         Arc::clone(&self.0).try_acquire_many_owned(permits).map_err(|_| BodyError::Crowded)
     }
 
-    /// Takes room for the bytes that were made of a body. In all a request takes no more than the largest body
-    /// does, so that a budget with room for one always has room for a body that became larger.
+    /// Takes room for the bytes that were made of a body. In all a request takes no more than the largest
+    /// body does, so that a budget with room for one always has room for a body that became larger.
     pub(crate) fn grow(&self, room: &mut OwnedSemaphorePermit, bytes: usize) -> Result<(), BodyError> {
         let bytes = bytes.min(REQUEST_BYTES_MAX.saturating_sub(room.num_permits()));
         let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;

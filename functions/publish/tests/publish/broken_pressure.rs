@@ -1,5 +1,5 @@
-//! Answers to producers while the monitor is stopped, and where its state is stale, garbage, from the future or
-//! absent.
+//! Answers to producers while the monitor is stopped, and where its state is stale, garbage, from the future
+//! or absent.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

@@ -198,7 +198,8 @@ async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on
     assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=15");
     assert_eq!(post(&[("aeg-sas-key", "wrong"), STRUCTURED]).await.status, 401);
     assert_eq!((world.packed().len(), world.clock.sleepers()), (1, 0));
-    // Refusals stay as they are where acknowledgements wait, and without pressure no producer is asked to wait.
+    // Refusals stay as they are where acknowledgements wait, and without pressure no producer is asked to
+    // wait.
     put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
     assert_eq!(post(&[KEY, STRUCTURED]).await.status, 503);
     put_pressure(&world, Duration::ZERO, None, &[]).await;

@@ -1,4 +1,5 @@
-//! Deliveries that an operator forces: all that is parked for a subscription goes, a bounded part in each run.
+//! Deliveries that an operator forces: all that is parked for a subscription goes, a bounded part in each
+//! run.
 
 use std::time::Duration;
 
