@@ -5,7 +5,6 @@ mod conditions;
 mod dead_letters;
 mod delivery_headers;
 mod description;
-mod endpoint;
 mod handshakes;
 mod keys;
 mod links;
@@ -27,15 +26,16 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
 use posthaste_services::{Activity, LinkHealth};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use self::endpoint::Endpoint;
 use self::memory::{FixedClock, Memory, Numbers};
 use posthaste_ports::Bundle;
+use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
 use crate::{Manage, ManageSettings, router};
@@ -43,12 +43,12 @@ use crate::{Manage, ManageSettings, router};
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
 /// The adapters of tests.
-pub(crate) type TestPorts = Bundle<MemoryQueue, Memory, Memory, Endpoint, FixedClock, Numbers>;
+pub(crate) type TestPorts = Bundle<MemoryQueue, Memory, Memory, MemoryEndpoint, FixedClock, Numbers>;
 
 pub(crate) struct Api {
     pub(crate) state: Memory,
     pub(crate) dead_letters: Memory,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoint: MemoryEndpoint,
     pub(crate) clock: FixedClock,
     pub(crate) router: axum::Router,
 }
@@ -86,7 +86,9 @@ impl Api {
     }
 
     fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>, admin_key: &str) -> Self {
-        let (clock, endpoint) = (FixedClock::default(), Endpoint::default());
+        let (clock, endpoint) = (FixedClock::default(), MemoryEndpoint::default());
+        // Until a test says how the endpoint answers, it cannot be reached.
+        endpoint.answer(|_| Err(SendFailure::Socket));
         let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
         let manage = Manage::<TestPorts> {
             links,

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
 use posthaste_ports::{ErrorKind, WebhookRequest};
+use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 
-use super::endpoint::answered;
 use super::{Api, billing};
 
 const PATH: &str = "/topics/Orders/subscriptions/Billing";

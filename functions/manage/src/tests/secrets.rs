@@ -5,6 +5,7 @@ use posthaste_core::api::SecretText;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
 use posthaste_services::{Activity, LinkHealth};
+use posthaste_testkit::MemoryEndpoint;
 use serde_json::{Value, json};
 
 use super::memory::{FixedClock, Memory, Numbers};
@@ -124,7 +125,7 @@ fn debug_shows_no_admin_key() {
         links: LinkHealth::new(state.clone(), FixedClock::default(), HealthSettings::default()),
         state,
         dead_letters: Memory::default(),
-        webhooks: super::endpoint::Endpoint::default(),
+        webhooks: MemoryEndpoint::default(),
         clock: FixedClock::default(),
         entropy: Numbers::default(),
         admin_key: KeyDigest::of(super::ADMIN_KEY),

@@ -1,7 +1,7 @@
 use posthaste_core::attempt::SendFailure;
+use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 
-use super::endpoint::answered;
 use super::{Answer, Api};
 
 const TEST: &str = "/topics/orders/subscriptions/billing/test";

@@ -12,7 +12,9 @@ async fn a_topic_is_made_read_replaced_listed_and_deleted() {
 
     let written = json!({ "name": "ORDERS", "defaultTimeToLive": "P1D", "noticesTopic": "Ops" });
     let replaced = api.put("/topics/orders", written).await;
-    let shown = json!({ "name": "Orders", "inputSchema": "CloudEvents", "defaultTimeToLive": "P1D", "noticesTopic": "Ops" });
+    let shown = json!({
+        "name": "Orders", "inputSchema": "CloudEvents", "defaultTimeToLive": "P1D", "noticesTopic": "Ops",
+    });
     assert_eq!((replaced.status, replaced.json()), (200, shown.clone()));
 
     let read = api.get("/topics/oRDERS").await;
