@@ -11,7 +11,7 @@ use rustix::fs::statvfs;
 /// Names the file that takes the disk's space.
 const BALLAST: &str = "ballast";
 
-/// How much is written at once, in bytes.
+/// Bytes that are written at once.
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// A mounted disk. Needs root or `CAP_SYS_ADMIN`, as mounting does.

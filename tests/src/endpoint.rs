@@ -1,6 +1,6 @@
 //! A subscriber's endpoint that answers as a script says, well or badly, and remembers what it received.
 //!
-//! It speaks HTTP/1.1 by hand, on threads: a server that follows the rules could not misbehave.
+//! The server speaks HTTP/1.1 by hand, on threads: one that follows the rules could not misbehave.
 
 mod connection;
 mod received;

@@ -87,7 +87,7 @@ impl Default for Home {
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    // What is not there holds no files; the program makes its folders when it needs them.
+    // A missing folder holds no files; the program makes its folders when it needs them.
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries {
         let path = entry.expect("a folder can be read").path();

@@ -17,14 +17,14 @@ const HEAD_BYTES: usize = 12;
 /// An answer that was asked for recursion and offers it, without its code.
 const RESPONSE: u16 = 0x8180;
 
-/// How the server answers for a name.
+/// The server's answer for a name.
 #[derive(Debug, Clone)]
 pub enum NameAnswer {
     /// Answers these addresses, in this order.
     Addresses(Vec<IpAddr>),
     /// Answers these addresses, and is silent when asked for a kind of which there is none.
     OnlyAddresses(Vec<IpAddr>),
-    /// There is no such name.
+    /// No such name exists.
     NoSuchName,
     /// The server itself has failed.
     Failure,

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long anything that must happen may take. Far longer than it takes, so that a busy machine fails no
+/// Longest time for anything that must happen. Far longer than it takes, so that a busy machine fails no
 /// test.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 

@@ -14,7 +14,7 @@ use crate::binary::posthaste;
 use crate::patience::wait_until;
 use crate::seen::Seen;
 
-/// Stands in the log where the process closed a stream.
+/// The line in the log at which the process closed a stream.
 const CLOSED: &str = "(closed)";
 
 /// A running server. It is killed when this is dropped.
@@ -106,7 +106,7 @@ impl Server {
 #[expect(clippy::print_stderr, reason = "a test that fails shows what the server said")]
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already, which is what is wanted.
+        // An error means that it has already ended, which is the aim.
         let _ = self.process.kill();
         let _ = self.process.wait();
         if thread::panicking() {

@@ -7,7 +7,7 @@ use sha2::Sha256;
 
 use crate::endpoint::Received;
 
-/// How many of a request's signatures this secret made. Panics if the request is not signed as the
+/// Counts the signatures of a request that this secret made. Panics if the request is not signed as the
 /// specification says.
 pub fn count_by(secret: &str, request: &Received) -> usize {
     let key = secret.strip_prefix("whsec_").expect("a secret starts with whsec_");

@@ -1,6 +1,6 @@
-//! What the program is built of, held against `deny.toml`: licences, banned crates, sources. The same as
-//! `cargo deny check licenses bans sources`, without the minutes it takes to build that; advisories need its
-//! database and are left to it.
+//! The dependencies of the program, checked against `deny.toml`: licences, banned crates, sources. The same
+//! as `cargo deny check licenses bans sources`, without the minutes it takes to build that; advisories need
+//! its database, so `cargo deny` checks them.
 
 use std::process::Command;
 use std::sync::OnceLock;

@@ -21,10 +21,10 @@ const KILLS: usize = 5;
 /// Repeats a run: the number of a run that failed, as it printed it.
 const SEED_VARIABLE: &str = "POSTHASTE_SEED";
 
-/// Where the publishers publish: the last one. Each restart has a port of its own.
+/// The topics of the publishers: they use the last one. Each restart has a port of its own.
 type Topics = Seen<Topic>;
 
-/// What the publishers know.
+/// The state that the publishers know.
 #[derive(Default)]
 struct Ledger {
     next: AtomicUsize,

@@ -6,7 +6,7 @@ use crate::figures::Figures;
 use crate::process::Resident;
 use crate::programs::World;
 
-/// What a program's starts took.
+/// The times of a program's starts.
 #[derive(Debug)]
 pub(crate) struct Cold {
     /// The program.

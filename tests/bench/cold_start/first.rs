@@ -11,7 +11,7 @@ use crate::http::{Exchange, Log, Response, Server};
 use crate::programs::World;
 use crate::{aws, events};
 
-/// What an invocation of a new process took.
+/// The time and memory of an invocation of a new process.
 #[derive(Debug)]
 pub(crate) struct First {
     /// From the event to the answer of its first request to S3, over a new connection.

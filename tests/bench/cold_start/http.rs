@@ -1,5 +1,5 @@
 //! A small HTTP/1.1 server with a thread per connection, plain or over TLS, that notes when things happened.
-//! It is simple so that its own time is small beside what it measures.
+//! The server is simple, so that its own time is small beside the measured times.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,11 +17,11 @@ use crate::process::{PATIENCE, now};
 pub(crate) struct Request {
     /// Method and path, for instance `GET /a?b`.
     pub(crate) line: String,
-    /// Its body.
+    /// The body.
     pub(crate) body: Vec<u8>,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Response {
     status: u16,
@@ -32,9 +32,9 @@ pub(crate) struct Response {
 /// One request and when it went by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exchange {
-    /// When it was read.
+    /// The time at which it was read.
     pub(crate) read: Instant,
-    /// When its answer was written.
+    /// The time at which its answer was written.
     pub(crate) written: Option<Instant>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Log(Arc<(Mutex<Vec<Exchange>>, Condvar)>);
 /// A running server. It runs until the process ends.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Where it listens.
+    /// The address of the server.
     pub(crate) address: SocketAddr,
-    /// What it was asked.
+    /// The requests it received.
     pub(crate) log: Log,
 }
 
@@ -112,7 +112,7 @@ impl Log {
         }
     }
 
-    /// How many requests were read.
+    /// The number of requests that were read.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }

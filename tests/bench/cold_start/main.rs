@@ -1,6 +1,6 @@
-//! How long a Lambda program of ours takes to be ready, how large it is, and what an invocation costs before
-//! it does any work, beside a program that does nothing. Run by hand: `cargo bench -p posthaste-tests-aws
-//! --bench cold_start -- --help`.
+//! The time until a Lambda program of ours is ready, its size, and the cost of an invocation before it does
+//! any work, beside a program that does nothing. Run by hand: `cargo bench -p posthaste-tests-aws --bench
+//! cold_start -- --help`.
 //!
 //! The programs are real, built as for Lambda, each a process of its own; the Runtime API, S3, SQS and the
 //! webhook are threads of this one, on loopback.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything that must happen may take: far longer than it takes.
+/// Longest time for anything that must happen: far longer than it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running program. It ends with this.
@@ -56,7 +56,7 @@ impl Process {
         Duration::from_nanos(spent.sum())
     }
 
-    /// Its resident memory.
+    /// The resident memory.
     pub(crate) fn resident(&self) -> Resident {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path).expect("the process runs");
@@ -70,7 +70,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself, which is as good.
+        // An error means that it has already ended by itself, which is as good.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -19,7 +19,7 @@ pub(crate) const NOTHING: &str = "nothing";
 /// All programs; the first is what the others are compared with.
 pub(crate) const ALL: [&str; 7] = [NOTHING, "publish", "deliver", "wake", "deadletter", "monitor", "manage"];
 
-/// Where programs find their world.
+/// The places where programs find their surroundings.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
     /// The folder of the programs.
@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(crate) aws: String,
     /// The file of root certificates.
     pub(crate) roots: PathBuf,
-    /// Whether what the programs log is shown.
+    /// Whether the programs' logs are shown.
     pub(crate) shows_log: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn build() -> PathBuf {
         let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null()).status();
         assert!(status.expect("cargo starts").success(), "failed to build {package}");
     }
-    // This program is in <target>/<profile>/deps.
+    // The bench itself is in <target>/<profile>/deps.
     let this = env::current_exe().expect("this program has a path");
     this.ancestors().nth(3).expect("a target folder").join(PROFILE)
 }
@@ -81,7 +81,7 @@ impl World {
     }
 }
 
-/// What Lambda itself sets.
+/// The variables that Lambda itself sets.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
 fn lambda(program: &str, api: &str) -> Vec<(&'static str, String)> {
     vec![

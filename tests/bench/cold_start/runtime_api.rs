@@ -10,7 +10,7 @@ use crate::http::{Request, Response, Server};
 /// The path at which a program asks for its next event.
 const NEXT: &str = "GET /2018-06-01/runtime/invocation/next";
 
-/// How long an invocation may take, as the program is told.
+/// Longest time for an invocation, which the API tells the program.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A Runtime API that one program talks to.
@@ -23,9 +23,9 @@ pub(crate) struct RuntimeApi {
 /// An invocation's moments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Invoked {
-    /// When the event was handed out.
+    /// The time at which the event was handed out.
     pub(crate) given: Instant,
-    /// When the answer came.
+    /// The time at which the answer came.
     pub(crate) answered: Instant,
 }
 
@@ -55,7 +55,7 @@ impl RuntimeApi {
         self.server.address.to_string()
     }
 
-    /// When the program first asked for an event.
+    /// The time at which the program first asked for an event.
     pub(crate) fn first_next(&self) -> Instant {
         self.nth_next(0)
     }

@@ -1,4 +1,4 @@
-//! What was measured, as Markdown.
+//! The results, as Markdown.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use crate::figures::Figures;
 use crate::first::{First, FirstPublish};
 
 const HEADER: &str = "\
-| program | to first `/next`, median ms | p90 ms | × nothing | file MB | resident MiB | most MiB | warm CPU, median µs | beside nothing's |
+| program | to first `/next`, median ms | p90 ms | × nothing | file MB | resident MiB | most MiB | \
+    warm CPU, median µs | beside nothing's |
 |---|---|---|---|---|---|---|---|---|
 ";
 

@@ -1,4 +1,4 @@
-//! What advanced filters cost a publish: the time in which one event is matched with every subscription of a
+//! The cost of advanced filters for a publish: the time to match one event with every subscription of a
 //! topic.
 //!
 //! `cargo bench -p posthaste-core --bench filters`. One line per topic: how many subscriptions, filters of
@@ -18,7 +18,7 @@ use posthaste_core::model::{Schema, Topic};
 use posthaste_core::stored::TopicRecord;
 use serde_json::{Map, Value, json};
 
-/// How long each figure is measured.
+/// Time for which each figure is measured.
 const MEASURED: Duration = Duration::from_secs(1);
 
 /// A topic and an event for it.
@@ -120,7 +120,8 @@ fn passing(n: usize, key: &str) -> Value {
 }
 
 fn contains(n: usize, _: &str) -> Value {
-    json!({ "operatorType": "StringContains", "key": format!("data.k{}", n % 5 * 5 + 2), "values": ["usual"] })
+    let key = format!("data.k{}", n % 5 * 5 + 2);
+    json!({ "operatorType": "StringContains", "key": key, "values": ["usual"] })
 }
 
 fn in_range(n: usize, _: &str) -> Value {

@@ -25,7 +25,7 @@ const PALE: &str = "#d0d7de";
 pub(crate) struct Chart {
     pub(crate) panels: Vec<Panel>,
     pub(crate) bands: Vec<Band>,
-    /// Where the time ends, in seconds.
+    /// The end of the time, in seconds.
     pub(crate) end: f64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Band {
     pub(crate) times: Vec<(f64, f64)>,
 }
 
-/// Where a panel's values lie.
+/// The place of a panel's values.
 struct Axis {
     top: f64,
     max: f64,
@@ -183,7 +183,7 @@ fn nice(value: f64) -> f64 {
     steps.into_iter().find(|step| *step >= value).unwrap_or(value)
 }
 
-/// What the colours mean.
+/// The legend of the colours.
 fn key<'a>(svg: &mut String, entries: impl Iterator<Item = (&'a str, &'a str, f64)>, left: f64, top: f64) {
     let mut x = left;
     for (label, colour, height) in entries {

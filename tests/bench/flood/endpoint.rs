@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_tests::endpoint::Received;
 use posthaste_tests::patience::rest;
 
-/// How long it works on one event.
+/// Time that the endpoint needs for one event.
 static WORK_MS: AtomicU64 = AtomicU64::new(0);
 static TURN: Mutex<()> = Mutex::new(());
 static ARRIVED: AtomicU64 = AtomicU64::new(0);
@@ -26,7 +26,7 @@ pub(crate) fn slow(_: &Received) -> u16 {
     204
 }
 
-/// How many it took until now.
+/// The number of events it took until now.
 pub(crate) fn arrived() -> u64 {
     ARRIVED.load(Ordering::Relaxed)
 }

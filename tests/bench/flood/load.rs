@@ -16,7 +16,7 @@ const USUAL_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two events of a flooding one: it is a program, not a machine.
 const FLOOD_INTERVAL: Duration = Duration::from_millis(40);
 
-/// How often a producer that waits looks whether the run is over.
+/// Time between two looks of a waiting producer whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Most requests of one producer.
@@ -48,7 +48,7 @@ impl Counts {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// How long accepted publishes took that began in this time, in milliseconds, sorted.
+    /// The times of accepted publishes that began in this time, in milliseconds, sorted.
     pub(crate) fn took_ms(&self, from: Duration, to: Duration) -> Vec<f64> {
         let took = self.took_ms.lock().unwrap_or_else(PoisonError::into_inner);
         let mut took: Vec<f64> =
@@ -63,7 +63,7 @@ impl Load {
         Self { topic, next: AtomicU64::new(0), usual: Counts::default(), flood: Counts::default() }
     }
 
-    /// A usual producer: it goes on at its rate, and comes back when it is told to.
+    /// A usual producer: it goes on at its rate, and waits as long as the server asks it to.
     pub(crate) fn usual(&self, is_over: &AtomicBool) {
         for _ in 0..REQUESTS_MAX {
             let wait = self.publish(&self.usual).unwrap_or(USUAL_INTERVAL);
@@ -77,7 +77,7 @@ impl Load {
         }
     }
 
-    /// A producer of the flood: whatever it is told, it publishes on.
+    /// A producer of the flood: it publishes on, whatever the server answers.
     pub(crate) fn flood(&self, is_over: &AtomicBool) {
         for _ in 0..REQUESTS_MAX {
             if is_over.load(Ordering::Relaxed) {

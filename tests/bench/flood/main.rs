@@ -59,13 +59,13 @@ struct Arguments {
     bench: bool,
 }
 
-/// What only warnings are logged of, but for the line that says where the server listens and the levels.
+/// The log filter: only warnings, the line that says where the server listens, and the levels.
 const LOG_FILTER: &str = "warn,posthaste::serve=info,posthaste_monitor=info";
 
 /// Between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the run goes on when nothing is under pressure any more: whoever was told to wait last waits for
+/// Time for which the run goes on without pressure: a producer that was asked to wait at the end waits for
 /// up to 55 s.
 const AFTERWARDS: Duration = Duration::from_secs(75);
 

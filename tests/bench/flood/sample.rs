@@ -1,4 +1,4 @@
-//! What is looked at every half second.
+//! Samples, taken every half second.
 
 use std::fs;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Sampler<'a> {
 /// One look.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
-    /// When, since the epoch, and in seconds since the beginning.
+    /// The time since the epoch, and in seconds since the beginning.
     pub(crate) at: Duration,
     pub(crate) secs: f64,
     /// Messages that wait, as the monitor last counted them.

@@ -1,4 +1,4 @@
-//! What a run comes to, in numbers.
+//! The numbers of a run.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use posthaste_tests::server::Server;
 use crate::load::Load;
 use crate::sample::Sample;
 
-/// How much of the beginning and of the end is compared.
+/// The part of the beginning and of the end that is compared.
 const COMPARED: Duration = Duration::from_secs(15);
 
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
@@ -41,7 +41,7 @@ pub(crate) fn print(samples: &[Sample], load: &Load, server: &Server) {
     pressure.for_each(|line| println!("{line}"));
 }
 
-/// When what producers meet changed.
+/// The times at which the pressure on producers changed.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn changes(samples: &[Sample]) {
     let met = |sample: &Sample| (sample.level.clone(), sample.tarpit_secs.to_string(), sample.is_refusing);
@@ -59,7 +59,7 @@ fn changes(samples: &[Sample]) {
     }
 }
 
-/// Where a percentile stands among so many sorted values (nearest rank).
+/// The index of a percentile among so many sorted values (nearest rank).
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
 fn rank(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).clamp(1, count.max(1)) - 1

@@ -1,4 +1,4 @@
-//! What arrived, and how long it took.
+//! Events that arrived, and the time they took.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::endpoints::LINKS;
 use crate::wire::{SENT, SENT_DIGITS, find};
 
-/// What arrived since the beginning, or since it was forgotten.
+/// Events that arrived since the beginning, or since the last reset.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
     /// Of the healthy ones: which subscription got the event of which time.

@@ -24,33 +24,33 @@ pub(crate) const HEALTHY: usize = 99;
 const WARM_UP: u32 = 10;
 const WARM_UP_SECS: u32 = 2;
 
-/// What only warnings are logged of, but for the line that says where the server listens.
+/// The log filter: only warnings, and the line that says where the server listens.
 const LOG_FILTER: &str = "warn,posthaste::serve=info";
 
-/// How the log says that a link, or a subscription, is left alone.
+/// Words of the log for a link and for a subscription that gets no requests for a while.
 const LEFT_ALONE: [&str; 2] = ["to the link failed", "after the link was reached"];
 
 /// One case.
 #[derive(Debug)]
 pub(crate) struct Case {
-    /// What it is called in the table.
+    /// The name in the table.
     pub(crate) name: &'static str,
-    /// What is wrong with the hundredth.
+    /// The fault of the hundredth endpoint.
     pub(crate) fault: Fault,
     /// Whether the hundredth is a path of a host and port where healthy ones are.
     is_shared: bool,
 }
 
-/// What came of it.
+/// The result of a case.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// What the endpoints saw.
+    /// The events at the endpoints.
     pub(crate) seen: Seen,
     /// Requests to the hundredth that failed.
     pub(crate) failed: u64,
-    /// How often its link was left alone, and how often the subscription.
+    /// The number of holds of its link, and of the subscription.
     pub(crate) left_alone: [usize; 2],
-    /// Its deliveries that were held in the end, and that waited in the queue.
+    /// The deliveries that were held in the end, and those that waited in the queue.
     pub(crate) held: u64,
     pub(crate) queued: u64,
 }

@@ -1,4 +1,5 @@
-//! All endpoints, seen from the bench: a process of their own, so that their CPU is nobody else's.
+//! All endpoints, seen from the bench. They run in a process of their own, so that their CPU time is counted
+//! apart.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ pub(crate) const ROLE: &str = "endpoints";
 /// Hosts and ports of the healthy ones: nine subscriptions on each.
 pub(crate) const LINKS: usize = 11;
 
-/// Where they listen.
+/// The addresses of the endpoints.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Addresses {
     /// For questions.
@@ -70,7 +71,7 @@ impl Endpoints {
         self.ask("/reset");
     }
 
-    /// What arrived until now.
+    /// The events that arrived until now.
     pub(crate) fn seen(&self) -> Seen {
         serde_json::from_slice(&self.ask("/seen")).expect("it says what it saw")
     }
@@ -82,7 +83,7 @@ impl Endpoints {
 
 impl Drop for Endpoints {
     fn drop(&mut self) {
-        // It may have ended by itself, which is as good.
+        // An error means that it has already ended by itself, which is as good.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

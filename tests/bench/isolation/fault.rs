@@ -1,17 +1,17 @@
-//! What is wrong with the hundredth endpoint.
+//! The fault of the hundredth endpoint.
 
-/// What is wrong with it.
+/// The fault of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     Nothing,
-    /// Nobody listens.
+    /// Connections are refused.
     Refuses,
-    /// It reads requests and never answers.
+    /// Requests are read and never answered.
     Hangs,
-    /// It answers 503.
+    /// Each request is answered with 503.
     Busy,
-    /// Nobody listens for some seconds, then it is well for as long, and so on.
+    /// Connections are refused for some seconds, then accepted for as long, and so on.
     Flaps,
 }
 
@@ -24,7 +24,7 @@ const ALL: [(&str, Fault); 5] = [
 ];
 
 impl Fault {
-    /// Its name between the two processes.
+    /// The name between the two processes.
     pub(crate) fn name(self) -> &'static str {
         ALL.iter().find(|(_, fault)| *fault == self).map_or("", |(name, _)| name)
     }

@@ -1,7 +1,7 @@
-//! Whether one bad endpoint costs the others anything: 99 healthy subscriptions beside one that is well,
-//! refuses connections, hangs, answers 503 or flaps, through the real program in one process. Prints how long
-//! the healthy ones' events took from publish to arrival, as a table. Run by hand: `cargo bench -p
-//! posthaste-tests --bench isolation -- --help`.
+//! The cost of one bad endpoint for the others: 99 healthy subscriptions beside one that is well, refuses
+//! connections, hangs, answers 503 or flaps, through the real program in one process. Prints a table of the
+//! times from publish to arrival of the healthy ones' events. Run by hand: `cargo bench -p posthaste-tests
+//! --bench isolation -- --help`.
 //!
 //! The endpoints are one process of their own: this program, started with `endpoints`.
 
@@ -32,7 +32,7 @@ struct Arguments {
     /// Seconds of each case.
     #[arg(long, default_value_t = 40)]
     secs: u32,
-    /// Seconds of the one that flaps: it is left alone for a minute at a time.
+    /// Seconds of the one that flaps: each of its holds lasts a minute.
     #[arg(long, default_value_t = 140)]
     flap_secs: u32,
     /// Events a second for all hundred subscriptions.

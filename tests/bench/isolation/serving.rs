@@ -17,21 +17,21 @@ use crate::endpoints::{Addresses, LINKS};
 use crate::fault::Fault;
 use crate::wire::Messages;
 
-/// How long one that flaps is down, and then up.
+/// Time for which an endpoint that flaps is down, and then up.
 const FLAP: Duration = Duration::from_secs(4);
 
-/// An address of its own, so that nobody else gets the hundredth's port while it does not listen.
+/// An address of its own, so that no other program gets the hundredth's port while it does not listen.
 const HUNDREDTH: &str = "127.0.0.100:0";
 
 const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n";
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug, Clone)]
 struct Shared {
     arrived: Rc<RefCell<Arrived>>,
     fault: watch::Sender<Fault>,
-    /// Whether somebody listens where the hundredth is.
+    /// Whether the hundredth endpoint listens.
     is_up: watch::Sender<bool>,
 }
 

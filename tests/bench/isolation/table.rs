@@ -2,9 +2,10 @@
 
 use crate::case::{Case, Measured};
 
-/// Its head.
+/// The head of the table.
 pub(crate) const HEADER: &str = "\
-| the hundredth | healthy: p50 | p99 | most | p99 of nine on one link | hundredth: taken | attempts failed | link, subscription left alone | in the queue at the end | held |
+| the hundredth | healthy: p50 | p99 | most | p99 of nine on one link | hundredth: taken | \
+    attempts failed | link, subscription left alone | in the queue at the end | held |
 |---|---|---|---|---|---|---|---|---|---|";
 
 /// A row.

@@ -13,7 +13,7 @@ use crate::{producer, wire};
 /// The most resident memory that a million waiting events of 1 KiB may take (the issue's bound), in MiB.
 const RESIDENT_MIB_MAX: f64 = 1024.0;
 
-/// How many times the memory is looked at while events are published.
+/// Number of times that the memory is read while events are published.
 const SLICES: usize = 10;
 
 /// Publishes so many events, looks at the memory meanwhile, and restarts the server on what waits.
@@ -46,6 +46,7 @@ pub(crate) fn measure(events: usize, batch: usize, connections: usize) -> String
     let verdict = if most.max(most_after) <= RESIDENT_MIB_MAX { "within" } else { "PAST" };
     format!(
         "{events} events in {took:.1} s ({cpu:.1} s of CPU): resident {resident:.0} MiB, most {most:.0} MiB; \
-            after kill -9 ready in {restart:.2} s with {after:.0} MiB, most {most_after:.0} MiB: {verdict} the bound of {RESIDENT_MIB_MAX:.0} MiB"
+         after kill -9 ready in {restart:.2} s with {after:.0} MiB, most {most_after:.0} MiB: {verdict} the \
+         bound of {RESIDENT_MIB_MAX:.0} MiB"
     )
 }

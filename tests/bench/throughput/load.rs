@@ -14,21 +14,21 @@ use crate::{producer, wire};
 pub(crate) const HEADER: &str = "subscriptions  events/request  deliveries/s  us CPU/delivery  publish \
     requests/s  resident MiB  of bare client";
 
-/// What only warnings are logged of, but for the line that says where the server listens.
+/// The log filter: only warnings, and the line that says where the server listens.
 pub(crate) const LOG_FILTER: &str = "warn,posthaste::serve=info";
 
-/// What a run looks like.
+/// The shape of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    /// How many subscriptions get every event.
+    /// The number of subscriptions that get every event.
     pub(crate) subscriptions: usize,
-    /// How many events one publish request has.
+    /// The number of events in a publish request.
     pub(crate) batch: usize,
-    /// How many deliveries there are in all, about.
+    /// The number of deliveries in all, about.
     pub(crate) deliveries: usize,
 }
 
-/// What a run took.
+/// The time and resources of a run.
 #[derive(Debug)]
 pub(crate) struct Measured {
     shape: Shape,

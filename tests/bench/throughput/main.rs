@@ -1,5 +1,5 @@
-//! How much, how fast, at what cost: the real program, durable and signing, between a producer and a sink
-//! over real HTTP, and beside it what this machine can do at most: a bare signed hyper client against the
+//! Throughput, latency and cost: the real program, durable and signing, between a producer and a sink
+//! over real HTTP, and beside it the limit of this machine: a bare signed hyper client against the
 //! same sink. Run by hand: `cargo bench -p posthaste-tests --bench throughput -- --help`.
 //!
 //! The sink is a process of its own: this program, started with `sink`.

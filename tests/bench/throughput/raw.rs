@@ -1,4 +1,4 @@
-//! What this machine can do at most: a bare hyper client that signs like the program and posts to the same
+//! The limit of this machine: a bare hyper client that signs like the program and posts to the same
 //! sink.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::process::cpu_seconds;
 use crate::sink::Sink;
 use crate::wire;
 
-/// What the bare client reached.
+/// The throughput of the bare client.
 #[derive(Debug)]
 pub(crate) struct Raw {
     /// Requests per second.

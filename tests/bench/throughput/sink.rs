@@ -1,5 +1,5 @@
-//! The endpoint: answers 204, counts, and notes how long each event took. A process of its own, so that its
-//! CPU is nobody else's.
+//! The endpoint: answers 204, counts, and notes the time of each event. A process of its own, so that its
+//! CPU time is counted apart.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Write};
@@ -27,12 +27,12 @@ const TIMES_MAX: usize = 10_000_000;
 #[derive(Debug)]
 pub(crate) struct Sink {
     process: Child,
-    /// Where it listens.
+    /// The address of the sink.
     pub(crate) address: SocketAddr,
     api: Api,
 }
 
-/// What arrived since the last question.
+/// Events that arrived since the last question.
 #[derive(Debug, Default)]
 struct Arrived {
     count: usize,
@@ -59,17 +59,17 @@ impl Sink {
         self.ask("/reset");
     }
 
-    /// How many arrived.
+    /// The number of events that arrived.
     pub(crate) fn count(&self) -> usize {
         self.ask("/count")["count"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
     }
 
-    /// When the last arrived, in seconds since the epoch.
+    /// The arrival of the last one, in seconds since the epoch.
     pub(crate) fn last(&self) -> f64 {
         self.ask("/count")["last"].as_f64().expect("something arrived")
     }
 
-    /// How long events took from publish to arrival, in milliseconds: median, 99th percentile, most.
+    /// The times from publish to arrival, in milliseconds: median, 99th percentile, most.
     pub(crate) fn took_ms(&self) -> [f64; 3] {
         let took = self.ask("/took");
         ["p50", "p99", "max"].map(|name| took[name].as_f64().expect("something arrived"))
@@ -82,7 +82,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // It may have ended by itself, which is as good.
+        // An error means that it has already ended by itself, which is as good.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -150,7 +150,7 @@ impl Arrived {
     }
 }
 
-/// Where a percentile stands among so many sorted values (nearest rank).
+/// The index of a percentile among so many sorted values (nearest rank).
 fn rank(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).clamp(1, count.max(1)) - 1
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The size of one event, in bytes.
 pub(crate) const EVENT_BYTES: usize = 1024;
 
-/// What stands before the time of an event's publishing, in its body. The time has [`SENT_DIGITS`] digits.
+/// The text before the time of an event's publishing, in its body. The time has [`SENT_DIGITS`] digits.
 pub(crate) const SENT: &[u8] = b"\"sent\":\"";
 
 /// The type of the events that are measured.
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
     }
 }
 
-/// Where `needle` begins.
+/// The index at which `needle` begins.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }

@@ -47,7 +47,7 @@ pub enum Answer {
 /// A request as it was sent.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// The URL.
     pub url: String,
@@ -112,7 +112,7 @@ impl ScriptedEndpoint {
         self.lock().at.insert(place, answer);
     }
 
-    /// How many requests were under way at once since the last time this was asked.
+    /// The most requests that were under way at once since the last call.
     pub fn most_at_once(&self) -> usize {
         let mut script = self.lock();
         let under_way = script.under_way;
@@ -128,7 +128,7 @@ impl ScriptedEndpoint {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many requests it was sent that were not taken yet.
+    /// The number of requests that were sent to it and not taken yet.
     pub fn seen(&self) -> usize {
         self.lock().seen.len()
     }

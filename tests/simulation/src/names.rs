@@ -2,7 +2,7 @@
 
 use posthaste_core::model::{CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName};
 
-/// When every world begins.
+/// The time at which every world begins.
 pub fn start() -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000)
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{World, start};
 
-/// How long dead letters wait for others.
+/// Time for which dead letters wait for others.
 const BURIED_AFTER: Duration = Duration::from_mins(6);
 
 /// A dead letter, as far as tests ask.
@@ -22,9 +22,9 @@ pub struct Letter {
     pub id: String,
     /// Why it was given up.
     pub reason: String,
-    /// How many attempts were made.
+    /// The number of attempts that were made.
     pub attempts: u64,
-    /// How the last of them ended.
+    /// The end of the last of them.
     pub outcome: String,
 }
 

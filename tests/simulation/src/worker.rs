@@ -14,7 +14,7 @@ use posthaste_testkit::recorded::Calls;
 use crate::ports::{Queue, State};
 use crate::{Chance, ScriptedEndpoint};
 
-/// How long a message is hidden that a worker has received.
+/// Time for which a message is hidden after a worker has received it.
 pub const VISIBILITY: Duration = Duration::from_mins(6);
 
 /// Most messages of one invocation.

@@ -23,7 +23,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// How long the endpoint takes for an answer, so that two workers' requests are under way together.
+/// Time of the endpoint for an answer, so that two workers' requests are under way together.
 const ANSWER_TIME: Duration = Duration::from_millis(50);
 
 /// deliver's timeout in the template.
@@ -47,7 +47,7 @@ async fn send(world: &World, body: &Bytes) {
     world.send(QueueName::Deliveries, body.clone()).await;
 }
 
-/// How often each event was sent to the endpoint since the last time.
+/// The number of times that each event was sent to the endpoint since the last call.
 fn sent(world: &World) -> BTreeMap<String, usize> {
     let mut times = BTreeMap::new();
     for request in world.endpoint.take() {

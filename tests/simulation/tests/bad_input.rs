@@ -196,7 +196,7 @@ async fn an_event_whose_payload_is_forbidden_waits_until_it_is_not() {
 async fn give_up_stored(world: &World) {
     world.publish_stored(KEY, STORED).await;
     world.publish(&[event("neighbour")], DAY).await;
-    // They expire untried, so that only deadletter reads the payload.
+    // The events expire untried, so that only deadletter reads the payload.
     world.clock.advance(DAY);
     assert_eq!(world.deliver().await.failures, []);
     world.clock.advance(Duration::from_mins(5));
@@ -236,10 +236,11 @@ async fn a_dead_letter_whose_payload_is_forbidden_waits_and_is_kept_before_it_is
         world.bury().await;
         world.clock.advance(Duration::from_mins(6));
     }
-    // Its neighbour is where it belongs; it was handed back so often that it is in the redrive queue now.
+    // The other event is where it belongs. The bad one was handed back so often that it is in the redrive
+    // queue.
     assert_eq!((kept(&world).await.len(), buried_events(&world).await), (0, 1));
     assert_eq!(world.visible(QueueName::Redrive).await, 1);
-    // There it is tried until a day before SQS would delete it.
+    // The redrive queue keeps trying it until a day before SQS would delete it.
     while world.clock.now().since(sent_at) + DAY < SQS_RETENTION {
         assert_eq!(world.bury_redriven().await.failures.len(), 1);
         world.clock.advance(Duration::from_hours(1));

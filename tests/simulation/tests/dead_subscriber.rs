@@ -93,7 +93,7 @@ impl Scene {
             let four = async || tokio::join!(one(), one(), one(), one());
             tokio::join!(four(), four(), four(), four());
         }
-        // What was sent would take more memory than everything that waits.
+        // The requests would take more memory than all events that wait.
         self.world.endpoint.take();
         self.world.calls.take();
     }
@@ -177,7 +177,7 @@ async fn a_hundred_thousand_retries_in_the_queue_and_parked_leave_the_level_norm
         due += reading(&scene.step().await, Resource::SubmissionQueue);
         quiet += usize::from(due == 0);
     }
-    // What waits never counted. What came due counted once, as anything does that is to be delivered now.
+    // An event that waits never counted. One that became due counted once, like every event to deliver now.
     assert!(quiet >= 299, "{quiet}");
     assert_eq!(due, TRIED);
     // Now they are parked, and wake looks at them once a minute.

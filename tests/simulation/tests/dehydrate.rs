@@ -161,7 +161,7 @@ async fn at_high_a_message_carries_a_reference_and_its_payload_reaches_the_endpo
         let some = waiting.iter().filter(move |message| reference(message).is_some() == referred);
         some.map(|message| message.body.len()).max().unwrap()
     };
-    // What memory gains: the message that waits has no payload in it.
+    // The gain for memory: the message that waits has no payload in it.
     assert!(bytes(true) < DATA_BYTES / 2 && bytes(false) > DATA_BYTES, "{} {}", bytes(true), bytes(false));
     host.world.endpoint.answer([Answer::Status(200)]);
     host.world.deliver_all().await;

@@ -1,5 +1,5 @@
-//! deliver while something hangs: it answers by its deadline, what hangs costs its own messages alone, and
-//! what is not settled by then is handed back.
+//! deliver while something hangs: it answers by its deadline, the hang costs its own messages alone, and
+//! messages that are not settled by then are handed back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -181,7 +181,7 @@ async fn a_store_that_hangs_leaves_what_was_to_be_parked_in_the_queue() {
     assert_eq!(world.wake().await.sent, 1);
     world.publish(&[event("first try")], DAY).await;
     hanging.switch(true);
-    // They wait for different hours, so that they are two objects, and both are written at once.
+    // The letters wait for different hours, so they are two objects, and both are written at once.
     let parking_ends = INVOCATION.saturating_sub(QUEUE_TIME);
     assert_eq!(deliver_while(&world, &hanging, 2, parking_ends).await.failures, []);
     assert_eq!(world.parked().await, Vec::<String>::new());

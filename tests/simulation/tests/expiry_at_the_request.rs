@@ -24,7 +24,7 @@ async fn one_at_a_time(subscription: Value) -> World {
     world
 }
 
-/// When each request began, in seconds, and the number of its events.
+/// The time at which each request began, in seconds, and the number of its events.
 fn began(world: &World) -> Vec<(u64, usize)> {
     let events = |body: &str| match serde_json::from_str(body).expect("JSON") {
         Value::Array(events) => events.len(),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
-/// How long a slow answer takes.
+/// Time of a slow answer.
 const ANSWER_TIME: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_hours(24);
 
@@ -100,7 +100,7 @@ async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to
         let (held, delayed) = (world.held().await.len(), world.delayed(QueueName::Deliveries).await);
         match minute {
             ..3 => assert_eq!((held, delayed), (0, 10 + u64::from(minute)), "{minute}"),
-            // Those that met the last probe look again.
+            // Workers that met the last probe look again.
             3 => {}
             // The last probe's own event waits for its next attempt.
             _ => assert!(held > 0 && delayed <= 1, "{minute} {held} {delayed}"),
@@ -195,8 +195,8 @@ async fn when_whoever_asks_dies_another_asks_after_its_lease_and_what_it_had_com
     let requests = world.endpoint.take();
     assert_eq!(requests.len(), 1 + 11);
     assert_eq!(requests[1].at, died + 90 * SECOND);
-    // What was in the hands of the dead one is sent again, without an attempt charged for what it had no
-    // answer to.
+    // The events of the dead worker are sent again, and no attempt is charged for those without an
+    // answer.
     assert_eq!((sent(&requests[0]).1, world.is_at_rest().await), (1, true));
     assert_eq!(requests.iter().filter(|request| sent(request) == sent(&requests[0])).count(), 2);
 }

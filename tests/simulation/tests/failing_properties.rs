@@ -23,10 +23,10 @@ const PROBE_EVERY: Duration = Duration::from_mins(1);
 const STEPS_MAX: usize = 40;
 const CASES: u32 = 12;
 
-/// How often deliver and wake run during a course.
+/// Number of times that deliver and wake run during a course.
 const STEP: Duration = Duration::from_secs(45);
 
-/// How often they run after it, and how often at most: everything expires within a day.
+/// Number of times that they run after it, and the most: everything expires within a day.
 const END_STEP: Duration = Duration::from_mins(7);
 const END_STEPS_MAX: u32 = 25 * 60 / 7;
 
@@ -91,7 +91,7 @@ struct Course {
     world: World,
     endpoint: Endpoint,
     published: BTreeSet<String>,
-    /// How many requests each event was in, and whether it arrived.
+    /// The number of requests with each event, and whether it arrived.
     sent: BTreeMap<String, Vec<bool>>,
     /// The last request that failed while the endpoint's deliveries paused.
     failed_probe_at: Option<Timestamp>,

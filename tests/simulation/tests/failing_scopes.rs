@@ -1,4 +1,4 @@
-//! How far a failure reaches: its event alone, its subscription, or every subscription on the link.
+//! The reach of a failure: its event alone, its subscription, or every subscription on the link.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -134,7 +134,7 @@ async fn an_event_that_fails_by_itself_does_not_keep_what_is_well_again_from_the
     let world = neighbours(json!({})).await;
     world.endpoint.answer([Answer::Status(503)]);
     for id in ["poison-1", "poison-2", "poison-3"] {
-        // They expire first, and so are the first to ask.
+        // The events of this subscription expire first, so they are the first to ask.
         world.publish(&[event(id)], DAY.saturating_sub(10 * MINUTE)).await;
         world.deliver().await;
     }

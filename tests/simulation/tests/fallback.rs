@@ -47,7 +47,7 @@ fn phase(world: &World, link: &str) -> Option<Phase> {
     world.links.condition(&Target::parse(link).unwrap()).map(|it| it.phase)
 }
 
-/// How many requests each was sent since the last time.
+/// The number of requests to each since the last call.
 fn sent(world: &World) -> (usize, usize) {
     let requests = world.endpoint.take();
     let first = requests.iter().filter(|request| request.url.contains("first")).count();

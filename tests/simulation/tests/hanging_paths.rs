@@ -14,7 +14,7 @@ use serde_json::json;
 const DAY: Duration = Duration::from_hours(24);
 const INVOCATION: Duration = Duration::from_mins(2);
 
-/// When a request to a path that hangs ends.
+/// The time at which a request to a path that hangs ends.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Events that wait for each path.
@@ -104,7 +104,7 @@ async fn check(hanging: usize) {
     let pollers = invocations(&world);
     let script = async {
         let (open, _) = come(&world).await;
-        // What is shared, and one each for those that had nothing open.
+        // The shared connection, and one each for those that had nothing open.
         assert!((SHARED..SHARED + hanging).contains(&open), "{hanging} paths: {open}");
         for _ in 0..NEWCOMERS {
             let newcomer = message(&world, &[event("new")], "well");

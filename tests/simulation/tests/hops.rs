@@ -1,4 +1,4 @@
-//! How many deliveries an event came through, as its requests and its failure notice say.
+//! The number of deliveries an event came through, as its requests and its failure notice say.
 
 use std::time::Duration;
 

@@ -19,13 +19,13 @@ const TURNS_MAX: usize = 100_000;
 /// The time of an invocation: longer than that of its request, which is 30 s.
 const INVOCATION: Duration = Duration::from_mins(2);
 
-/// When the request times out.
+/// The time at which the request times out.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// When its endpoint says yes.
+/// The time at which its endpoint says yes.
 const ANSWERED: Duration = Duration::from_secs(45);
 
-/// How long a dead letter waits by default.
+/// Time for which a dead letter waits by default.
 const DELAY: Duration = Duration::from_mins(5);
 
 /// A world in which one attempt is the last one, and `pager` receives failure notices.
@@ -82,7 +82,7 @@ async fn buried(world: &World) -> Vec<String> {
     letters.map(|letter| letter["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// How many failure notices wait to be delivered.
+/// The number of failure notices that wait to be delivered.
 async fn notices(world: &World) -> u64 {
     world.visible(QueueName::Deliveries).await + world.delayed(QueueName::Deliveries).await
 }
@@ -91,7 +91,7 @@ async fn dead_letters_waiting(world: &World) -> u64 {
     world.visible(QueueName::DeadLetters).await + world.delayed(QueueName::DeadLetters).await
 }
 
-/// How often notes of late answers were read and listed since the last time.
+/// The number of times that notes of late answers were read and listed since the last call.
 fn looked_up(calls: &Calls) -> [usize; 2] {
     let calls = calls.take();
     let count = |operation| {

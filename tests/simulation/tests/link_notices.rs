@@ -285,7 +285,7 @@ async fn changes(faults: &Faults) -> Vec<String> {
     let world = told_ops(World::with(faults)).await;
     let mut told = Vec::new();
     fall(&world, LINK).await;
-    // What deliver could not finish is visible again after some minutes.
+    // Messages that deliver could not finish are visible again after some minutes.
     let waits = [DELAY, Duration::from_mins(1), Duration::from_mins(10), Duration::from_mins(10)];
     for later in waits {
         told.extend(told_after(&world, later).await);

@@ -94,7 +94,7 @@ type Counts = BTreeMap<String, usize>;
 struct Outage {
     world: World,
     counts: Counts,
-    /// How often each event arrived.
+    /// The number of times that each event arrived.
     arrived: Vec<u8>,
 }
 

@@ -133,7 +133,7 @@ async fn buried_under(world: &World, prefix: &str) -> usize {
 #[tokio::test]
 async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
     let world = world(Faults { state: at_key("payloads/poison"), ..Faults::none() }).await;
-    // It expires before it is tried, so that deliver never reads its payload.
+    // The event expires before it is tried, so that deliver never reads its payload.
     world.publish_stored("payloads/poison", &event("stored")).await;
     world.clock.advance(DAY);
     refuse(&world, &["a", "b"]).await;

@@ -31,7 +31,7 @@ async fn go_on(world: &World, secs: u32) {
     world.deliver_all().await;
 }
 
-/// When requests were made, in milliseconds after the beginning.
+/// The times of requests, in milliseconds after the beginning.
 fn times(world: &World, start: Timestamp) -> Vec<u128> {
     world.endpoint.take().iter().map(|request| request.at.since(start).as_millis()).collect()
 }
@@ -114,7 +114,7 @@ async fn each_half_of_a_batch_is_a_request_of_its_own() {
     world.endpoint.answer([Answer::Status(400)]);
     let start = world.clock.now();
     world.publish(&[event("1"), event("2")], HOUR).await;
-    // They have their lane, and wait in it for turns that are near.
+    // The events have their lane, and wait in it for turns that are near.
     deliver_awake(&world).await;
     assert_eq!(times(&world, start), [0, 2000, 4000]);
 }

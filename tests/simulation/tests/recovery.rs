@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// How long the endpoint takes for an answer.
+/// Time of the endpoint for an answer.
 const ANSWER_TIME: Duration = Duration::from_millis(50);
 
 /// Held deliveries.

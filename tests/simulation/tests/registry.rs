@@ -20,7 +20,7 @@ async fn publish(world: &World, count: usize) {
     }
 }
 
-/// How often the topic's record was asked for.
+/// The number of requests for the topic's record.
 fn asked(world: &World) -> usize {
     let asks = [Operation::Get, Operation::GetIfChanged];
     let calls = world.calls.all();

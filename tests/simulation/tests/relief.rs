@@ -178,7 +178,7 @@ impl Process {
         (state, relieved)
     }
 
-    /// How often the topic's record was read, bytes and all.
+    /// The number of times that the topic's record was read, bytes and all.
     fn reads(&self) -> usize {
         let calls = self.calls.take();
         calls.iter().filter(|call| call.operation == Operation::Get && call.key == TOPIC).count()

@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug, PartialEq, Eq)]
 struct Life {
     attempts: Vec<u64>,
-    /// When it was in the dead-letter bucket.
+    /// The time at which it was in the dead-letter bucket.
     buried: Option<u64>,
     reason: String,
     counted: Value,

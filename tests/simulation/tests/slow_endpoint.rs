@@ -75,7 +75,7 @@ async fn a_slow_endpoint_holds_its_share_and_keeps_nobody() {
     };
     let (response, ()) = tokio::join!(world.deliver_within(INVOCATION), script);
     assert_eq!(response.failures, []);
-    // What was not begun in time waits in the queue, and no attempt was charged.
+    // Events that were not begun in time wait in the queue, and no attempt was charged.
     let left = world.receive(QueueName::Deliveries).await;
     let left: Vec<_> = left.iter().map(|message| parse_delivery(&message.body).unwrap()).collect();
     assert_eq!(

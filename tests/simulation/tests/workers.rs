@@ -20,7 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// How long the endpoint takes for an answer, so that the workers' requests are under way together.
+/// Time of the endpoint for an answer, so that the workers' requests are under way together.
 const ANSWER_TIME: Duration = Duration::from_millis(50);
 
 /// Most messages of one invocation: what a worker may have sent before it knows better.

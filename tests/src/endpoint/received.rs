@@ -19,7 +19,7 @@ pub struct Received {
     /// The headers in their order, names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// When it was read, since the epoch.
+    /// The time at which it was read, since the epoch.
     pub at: Duration,
 }
 

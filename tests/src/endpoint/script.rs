@@ -15,7 +15,7 @@ pub struct Reply {
     pub body: String,
 }
 
-/// How the endpoint behaves once it has read a request.
+/// Behaviour of the endpoint once it has read a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// Answers with a status and no body.

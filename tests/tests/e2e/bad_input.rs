@@ -1,4 +1,4 @@
-//! What must be refused, over real HTTP: the answer says what is wrong, and nothing of the request is
+//! Bad requests over real HTTP: the answer says what is wrong, and nothing of the request is
 //! accepted.
 
 use posthaste_tests::api::{Answer, CLOUD_EVENT, CLOUD_EVENTS_BATCH, Topic};

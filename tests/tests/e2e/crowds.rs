@@ -1,4 +1,4 @@
-//! Connections without end: those that say nothing keep nobody out, and whoever operates the server always
+//! Connections without end: silent ones do not keep others out, and the operator of the server always
 //! gets in.
 
 use std::io::{ErrorKind, Read, Write};
@@ -55,7 +55,7 @@ fn from(third: u8) -> impl Iterator<Item = Ipv4Addr> {
     (1..=70).map(move |fourth| Ipv4Addr::new(127, 9, third, fourth))
 }
 
-/// How often a metric counted for this reason.
+/// The count of a metric for this reason.
 fn cut(server: &Server, reason: &str) -> usize {
     let text =
         server.api().send("GET", "/metrics", &[], b"").expect("metrics are always answered").expect(200);
@@ -80,7 +80,7 @@ fn silent_connections_keep_nobody_out() {
     }
     server.api().show("/topics/orders");
     topic.publish(&cloud_event("1"));
-    // They went for others, or, where it took seconds to open them all, because they said nothing.
+    // The server closed them for others, or, if it took seconds to open them all, because they said nothing.
     let went = [cut(&server, "full"), cut(&server, "head")];
     assert!(went.iter().sum::<usize>() >= sockets.len() - connections_max, "{went:?}");
     drop(sockets);

@@ -1,4 +1,4 @@
-//! Where dead letters are found: in files, through the API, and with the command line.
+//! The ways to dead letters: in files, through the API, and with the command line.
 
 use posthaste_tests::endpoint::{Answer, Endpoint};
 use posthaste_tests::events::{cloud_event, event_grid_event, subscription, subscription_with};

@@ -1,4 +1,4 @@
-//! One event, many subscriptions: each gets what its filter lets through, and nobody waits for another.
+//! One event, many subscriptions: each gets what its filter lets through, and none waits for another.
 
 use posthaste_tests::endpoint::{Answer, Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use self::producers::{Heard, Producers, calm};
 use self::watch::{Met, Poll, Watch};
 
-/// How many producers there are, each with one request at a time and this rest after it: at most 120 events
+/// Number of producers, each with one request at a time and this rest after it: at most 120 events
 /// in a second.
 const PRODUCERS: usize = 12;
 const BETWEEN_EVENTS: Duration = Duration::from_millis(100);
@@ -31,15 +31,15 @@ const BETWEEN_EVENTS: Duration = Duration::from_millis(100);
 /// Every event makes a message for each of them.
 const SUBSCRIPTIONS: [&str; 3] = ["/a", "/b", "/c"];
 
-/// What the slow endpoint takes for one event: at most ten in a second. So few, because a test that
+/// Time of the slow endpoint for one event: at most ten in a second. So few, because a test that
 /// shares its machine with others may publish no more than fifty.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// The queue's high threshold below.
 const HIGH: u64 = 2000;
 
-/// How much more than before the process may have resident at the height of a flood. What it takes is
-/// messages that wait, at most a few thousand, and what the allocator keeps; a process that kept every
+/// Most resident bytes that the process may have more at the height of a flood. The memory holds
+/// messages that wait, at most a few thousand, and the allocator's reserve; a process that kept every
 /// message would not stop there.
 const RESIDENT_BYTES_MORE: u64 = 64 << 20;
 
@@ -145,9 +145,8 @@ fn flood_until(producers: &Producers, what: &str, is_enough: impl Fn() -> bool) 
     });
 }
 
-/// Nobody is refused, and the tarpit goes up and down by a step with each poll. What is between two polls
-/// that were seen may have been missed, so that only the time between them says how many steps there can have
-/// been.
+/// No producer is refused, and the tarpit goes up and down by a step with each poll. Steps between two polls
+/// may have been missed, so only the time between the polls limits their number.
 fn check_steps(polls: &[Poll]) {
     for (before, after) in polls.iter().zip(polls.iter().skip(1)) {
         let (Met::Wait(before_secs), Met::Wait(after_secs)) = (before.met, after.met) else {
@@ -157,7 +156,7 @@ fn check_steps(polls: &[Poll]) {
     }
 }
 
-/// What the producers heard of a flood that ended in refusals.
+/// The answers to the producers in a flood that ended in refusals.
 fn check_heard(heard: &[Heard]) {
     let first = |is: fn(&Heard) -> bool| heard.iter().position(is).expect("it was heard");
     assert!(first(|heard| heard.delay_secs() >= Some(1)) < first(Heard::is_refused));

@@ -18,7 +18,7 @@ fn asked(url: &str, validation: &str) -> Value {
     subscription_with(url, &json!({ "endpoint": { "validation": validation } }))
 }
 
-/// What an endpoint answers that knows both ways: its consent to who asks, and 204 to an event.
+/// The answer of an endpoint that knows both ways: its consent to a handshake, and 204 to an event.
 fn consents(request: &Received) -> Reply {
     if request.method == "OPTIONS" {
         let origin = request.header("webhook-request-origin").unwrap_or_default().to_owned();

@@ -13,7 +13,7 @@ use posthaste_tests::patience::{now, wait_until};
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
-/// Nobody listens there.
+/// An address at which no server listens.
 const REFUSING: &str = "http://127.0.0.1:1";
 
 /// A server to which one failure is enough.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Publish requests whose events came through so many deliveries are refused.
 const HOPS_MAX: u64 = 8;
 
-/// What is published here is also published there: the URL, with the other topic's key.
+/// The URL of the other topic, with its key: events that are published here are also published there.
 fn publishing_to(there: &Topic, url: &str) -> Value {
     let key = format!("Bearer {}", there.keys[0]);
     let headers = json!([{ "name": "Authorization", "value": key, "isSecret": true }]);

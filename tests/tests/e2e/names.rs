@@ -20,7 +20,7 @@ fn serve(home: &Home, names: &NameServer) -> Server {
 #[test]
 fn an_event_goes_where_the_name_server_says() {
     let (home, endpoint, names) = (Home::new(), Endpoint::start(), NameServer::start());
-    // Nobody listens on the first.
+    // No server listens on the first.
     names.resolve("hooks.example.com", &["127.0.0.2", "127.0.0.1"]);
     let server = serve(&home, &names);
     let url = endpoint.url("/a").replace("127.0.0.1", "hooks.example.com");

@@ -100,7 +100,7 @@ fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() 
 
     disk.fill_to(70);
     assert_eq!(producer.publish(&topic).status, 200);
-    // What is published fills the rest, until the usual producers are refused.
+    // Published events fill the rest, until the usual producers are refused.
     producer.publish_until(&topic, 503, "medium; resource=database-disk; ");
     wait_for_log(&server, 15_004);
     wait_for_log(&server, 15_006);

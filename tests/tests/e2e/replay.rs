@@ -43,8 +43,9 @@ fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart()
 
 /// Attributes of its own that have the dead letter's names, and characters that no message in a queue may
 /// hold, raw and as escapes.
-const AWKWARD: &str = "{ \"specversion\":\"1.0\", \"deadletterreason\" : \"mine\",\"id\":\"1\",\"source\":\"/s\",\
-    \"type\":\"t\",\"publishtime\":\"soon\" , \"data\":[\"\u{fffe}\u{ffff}\\uffff\\uFFFE\", 1.00] }";
+const AWKWARD: &str = "{ \"specversion\":\"1.0\", \"deadletterreason\" : \"mine\",\"id\":\"1\",\
+    \"source\":\"/s\",\"type\":\"t\",\
+    \"publishtime\":\"soon\" , \"data\":[\"\u{fffe}\u{ffff}\\uffff\\uFFFE\", 1.00] }";
 
 #[test]
 fn an_awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {

@@ -1,4 +1,4 @@
-//! How the code is built: no files of a crate need one another in a circle.
+//! The structure of the code: no files of a crate need one another in a circle.
 
 mod circles;
 mod modules;

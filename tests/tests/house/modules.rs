@@ -13,7 +13,7 @@ const HANDED_ON_MAX: usize = 16;
 /// A module's path from its crate's root.
 type ModulePath = Vec<String>;
 
-/// Which file mentions what lies in which.
+/// The files that each file mentions.
 pub(crate) type Arrows = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
 /// The modules of a crate.
@@ -23,9 +23,9 @@ pub(crate) struct Modules(BTreeMap<ModulePath, Module>);
 #[derive(Default)]
 struct Module {
     file: PathBuf,
-    /// What `use` lines bring in: the name here, and the path it has.
+    /// The names that `use` lines bring in, each with its path.
     names: BTreeMap<String, Vec<String>>,
-    /// What `use` lines bring in whole.
+    /// The paths that `use` lines bring in whole.
     globs: Vec<Vec<String>>,
     /// The names of the items that are defined here.
     items: BTreeSet<String>,
@@ -33,7 +33,7 @@ struct Module {
     mentions: BTreeSet<Vec<String>>,
 }
 
-/// Where a path leads: a module, and whether it is the module itself or a name in it.
+/// The target of a path: a module, and whether it is the module itself or a name in it.
 struct Place {
     module: ModulePath,
     is_module: bool,
@@ -47,7 +47,7 @@ impl Modules {
         modules
     }
 
-    /// Which file needs which. What a file only hands on counts as lying where it was defined.
+    /// The files that each file needs. A name that a file only hands on counts as lying where it was defined.
     pub(crate) fn arrows(&self) -> Arrows {
         let mut arrows = Arrows::new();
         for (path, module) in &self.0 {
@@ -87,7 +87,7 @@ impl Modules {
         }
     }
 
-    /// Where a path leads that a module mentions; `None` if to another crate. A name may be handed on so
+    /// The target of a path that a module mentions; `None` if in another crate. A name may be handed on so
     /// often.
     fn place(&self, from: &ModulePath, path: &[String], handed_on: usize) -> Option<Place> {
         let mut place = Place { module: from.clone(), is_module: true };

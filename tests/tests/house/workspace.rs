@@ -1,4 +1,4 @@
-//! What belongs to the workspace: the roots of its crates, and the files that git knows.
+//! The workspace: the roots of its crates, and the files that git knows.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

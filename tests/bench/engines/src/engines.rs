@@ -18,7 +18,7 @@ pub trait Engine: Send + Sized {
     /// One durable transaction.
     fn commit(&mut self, puts: &[Row], deletes: &[u64]) -> Result<(), AnyError>;
     fn get(&self, key: u64) -> Result<Option<Vec<u8>>, AnyError>;
-    /// How many rows there are, each of them visited.
+    /// Counts the rows, and visits each of them.
     fn scan(&self) -> Result<u64, AnyError>;
 }
 

@@ -10,7 +10,7 @@ fn events(count: usize) -> Vec<Value> {
     (0..count).map(|n| event_grid_event(&n.to_string())).collect()
 }
 
-/// How the events of one publish request are spread over requests by a batching policy, sorted.
+/// The sizes of the requests that a batching policy makes of one publish request's events, sorted.
 fn sizes(events: &[Value], batching: &Value, requests: usize) -> Vec<usize> {
     let world = World::new();
     world.deliver_event_grid(events, &json!({ "batching": batching }));

@@ -1,4 +1,4 @@
-//! How an endpoint is asked before it gets events: section 4 (abuse protection) of CNCF "HTTP 1.1 Web Hooks
+//! Handshakes before an endpoint gets events: section 4 (abuse protection) of CNCF "HTTP 1.1 Web Hooks
 //! for Event Delivery" 1.0.2, and Azure Event Grid's page "Webhook event delivery" with its validation event.
 //! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#4-abuse-protection>
 //! <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>

@@ -41,7 +41,7 @@ fn only_the_events_that_a_receiver_of_a_batch_names_are_tried_again() {
 fn where_it_was_not_allowed_an_answer_of_success_acknowledges_the_whole_batch() {
     let (world, requests) = requests_of_three(false);
     assert_eq!(requests, [vec!["1", "2", "3"]]);
-    // What comes after it would come after a retry too.
+    // Events after it would come after a retry too.
     world.server.api().topic(TOPIC).publish(&cloud_event("4"));
     assert_eq!(world.endpoint.wait_for(HOOK, 2)[1].ids(), ["4"]);
 }
@@ -92,7 +92,7 @@ fn an_event_that_came_through_eight_deliveries_is_refused() {
         [&problem["type"], &problem["member"]],
         ["urn:posthaste:problem:loop-detected", "posthaste-hops"]
     );
-    // What is published after it arrives first.
+    // An event that is published later arrives first.
     world.server.api().topic(TOPIC).publish(&cloud_event("2"));
     assert_eq!(world.endpoint.wait_for_one(HOOK).ids(), ["2"]);
 }

@@ -153,7 +153,7 @@ fn the_retry_after_of_a_429_is_observed() {
     let world = World::new();
     let later = Answer::With(429, "retry-after", "1".to_owned());
     world.endpoint.script(HOOK, [later, Answer::Status(200)]);
-    // Its own schedule would try again at once.
+    // The subscription's own schedule would try again at once.
     let more = json!({ "retryPolicy": { "schedule": ["PT0S"] } });
     world.topic("CloudEvents", &more).publish(&cloud_event("1"));
     let requests = world.endpoint.wait_for(HOOK, 2);

@@ -9,12 +9,12 @@ use super::World;
 use crate::names::{subscription_name, topic_name};
 
 impl World {
-    /// How many messages of a queue are due and not in flight.
+    /// The number of messages of a queue that are due and not in flight.
     pub async fn visible(&self, queue: QueueName) -> u64 {
         self.calls.unnoted(self.local.queue(queue).counts()).await.expect("counts").visible
     }
 
-    /// How many messages of a queue are not due yet.
+    /// The number of messages of a queue that are not due yet.
     pub async fn delayed(&self, queue: QueueName) -> u64 {
         self.local.queue(queue).counts().await.expect("counts").delayed
     }

@@ -31,7 +31,7 @@ const GAVE_BACK: &str = include_str!("fixtures/gave-back.json");
 async fn full() -> Left {
     let world = upgraded();
     world.endpoint.answer_at("down.", Answer::Failure(SendFailure::Socket));
-    // What the former release left in the queue goes, so that the rest is this program's.
+    // The messages of the former release go, so that the rest is this program's.
     world.deliver_all().await;
     world.pass_by(10 * SECOND, 2 * MINUTE).await;
     world.endpoint.take();
@@ -116,7 +116,7 @@ async fn check_goes_on(world: World) {
     assert_eq!(world.replayed(REPLAY).await.state, ReplayState::Done);
 }
 
-/// How many dead letters keep a member of the event's own beside theirs.
+/// The number of dead letters that keep a member of the event's own beside theirs.
 async fn originals(world: &World) -> usize {
     let objects = world.buried().await.into_iter().filter(|(key, _)| key.contains("/LETTERS/"));
     let letters =
@@ -130,7 +130,7 @@ async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_
     let left = full().await;
     let next = left.clone().replaced(TO_NEXT);
     assert_ne!(next, left);
-    // This program is the older one now.
+    // Now the program under test is the older one.
     let world = next.world().await;
     for _ in 0..8 {
         world.pass_by(MINUTE, 10 * MINUTE).await;
@@ -139,7 +139,7 @@ async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_
     assert_eq!(of_this_program(received(&world)), []);
     let (letters, malformed) = dead_letters(&world).await;
     let own = letters.iter().filter(|(id, _)| id.contains("-9")).count();
-    // What is none of ours is known as that by every program.
+    // Every program recognises a message that is not ours.
     assert_eq!((own, malformed), (0, 1));
     let back = Left::by(world).await.replaced(FROM_NEXT);
     Box::pin(check_goes_on(back.world().await)).await;

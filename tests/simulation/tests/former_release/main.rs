@@ -1,7 +1,7 @@
 //! A data folder that the former release left full: this program goes on with all of it. And the way back: a
 //! program that does not know these versions gives everything back as it is, for one that does.
 //!
-//! What lies under `fixtures` was written by the former release itself: see the README there.
+//! The files under `fixtures` were written by the former release itself: see the README there.
 
 mod downgrade;
 mod moved;
@@ -27,7 +27,7 @@ use tempfile::TempDir;
 
 const FORMER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/former_release/fixtures/folder");
 
-/// When the former release was killed.
+/// The time at which the former release was killed.
 const KILLED_AT: Timestamp = Timestamp::from_millis(1_700_000_722_000);
 
 const SECOND: Duration = Duration::from_secs(1);

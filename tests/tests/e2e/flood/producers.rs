@@ -26,7 +26,7 @@ pub(super) struct Producers {
     heard: Mutex<Vec<Heard>>,
 }
 
-/// What a producer was told.
+/// An answer to a producer.
 #[derive(Debug, Clone)]
 pub(super) struct Heard {
     pub(super) status: u16,
@@ -55,7 +55,7 @@ impl Heard {
         self.status == 503
     }
 
-    /// How long its acknowledgement waited, if it was told.
+    /// The time that its acknowledgement waited, if the answer says so.
     pub(super) fn delay_secs(&self) -> Option<u64> {
         let (_, delay) = self.pressure.as_deref()?.split_once("delay=")?;
         delay.parse().ok()
@@ -79,7 +79,7 @@ impl Producers {
         }
     }
 
-    /// Publishes as fast as if nobody had ever flooded. The server may have to look at the pressure once more
+    /// Publishes as fast as before any flood. The server may have to look at the pressure once more
     /// first, and a busy machine may be in the way.
     pub(super) fn publish_calmly(&self) {
         wait_until("publishes in a row without pressure", || {
@@ -94,7 +94,7 @@ impl Producers {
         lock(&self.accepted).clone()
     }
 
-    /// What was heard in floods, in the order of the answers.
+    /// The answers in floods, in their order.
     pub(super) fn heard(&self) -> Vec<Heard> {
         lock(&self.heard).clone()
     }
@@ -110,7 +110,7 @@ impl Producers {
     }
 }
 
-/// Whether nothing is under pressure and nobody waits.
+/// Whether nothing is under pressure and no producer waits.
 pub(super) fn calm(server: &Server) -> bool {
     let shown = server.api().show("/pressure");
     shown["level"] == "normal" && shown["tarpit"] == "PT0S" && shown["refusedTiers"] == serde_json::json!([])

@@ -29,16 +29,16 @@ pub(super) struct Watch {
 #[derive(Debug, Clone)]
 pub(super) struct Poll {
     at: Timestamp,
-    /// What producers met.
+    /// The pressure on producers.
     pub(super) met: Met,
-    /// How many messages waited.
+    /// The number of messages that waited.
     pub(super) queue: u64,
 }
 
-/// What a poll meant for producers.
+/// The meaning of a poll for producers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Met {
-    /// They waited so many seconds.
+    /// Acknowledgements waited for so many seconds.
     Wait(u64),
     Refusal,
 }
