@@ -58,6 +58,9 @@ const DELIVERIES: &str = "deliveries";
 
 type Queue = Recorded<SqsQueue<ManualClock>>;
 type Store = Recorded<S3Store>;
+type DeliverFunction =
+    Deliver<Bundle<Queue, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>;
+type MonitorFunction = Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>;
 
 /// The functions, wired up as in Lambda, one instance of each.
 pub(crate) struct World {
@@ -71,14 +74,108 @@ pub(crate) struct World {
     double: Double,
     mapping: SqsQueue<ManualClock>,
     publish: Arc<Publish<TestPorts<Queue, Store>>>,
-    deliver: Deliver<Bundle<Queue, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>,
+    deliver: DeliverFunction,
     drain: DrainPost<Store, ManualClock>,
     wake: Wake<TestPorts<Queue, Store>>,
-    monitor: Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>,
+    monitor: MonitorFunction,
 }
 
 /// The start of every world: a whole minute.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
+
+/// The adapters that the functions share.
+struct Wiring {
+    clients: Clients,
+    urls: QueueUrls,
+    clock: ManualClock,
+    calls: Calls,
+    endpoint: ScriptedEndpoint,
+    drain: DrainMeter,
+}
+
+impl Wiring {
+    fn queue(&self, name: QueueName) -> SqsQueue<ManualClock> {
+        self.clients.queue(name, self.urls.clone(), self.clock.clone())
+    }
+
+    fn recorded(&self, name: QueueName) -> Queue {
+        Recorded::new(self.queue(name), "queue", &self.calls)
+    }
+
+    fn state(&self) -> Store {
+        Recorded::new(self.clients.store(STATE), STATE, &self.calls)
+    }
+
+    fn registry(&self, max_age: Duration) -> Registry<Store, ManualClock> {
+        Registry::new(self.state(), self.clock.clone(), max_age)
+    }
+
+    fn pressure(&self) -> PressureReader<Store, ManualClock> {
+        PressureReader::new(self.state(), self.clock.clone(), PRESSURE_MAX_AGE)
+    }
+
+    fn links(&self) -> LinkHealth<Store, ManualClock> {
+        LinkHealth::new(self.state(), self.clock.clone(), HealthSettings::default())
+    }
+
+    fn publish(&self) -> Publish<TestPorts<Queue, Store>> {
+        Publish {
+            deliveries: self.recorded(QueueName::Deliveries),
+            registry: self.registry(TOPIC_MAX_AGE),
+            payloads: self.state(),
+            pressure: self.pressure(),
+            clock: self.clock.clone(),
+            entropy: SeededEntropy::new(1),
+            activity: Activity::default(),
+            bodies: BodyBudget::new(6 << 20),
+            advice: Advice::default(),
+            settings: PublishSettings::default(),
+        }
+    }
+
+    fn deliver(&self) -> DeliverFunction {
+        let ports = DeliverPorts {
+            queue: self.recorded(QueueName::Deliveries),
+            state: self.state(),
+            registry: self.registry(TOPIC_MAX_AGE),
+            links: self.links(),
+            webhook: Recorded::new(self.endpoint.clone(), "webhook", &self.calls),
+            clock: self.clock.clone(),
+            // Chance of its own, so that draws of others do not change its jitter.
+            entropy: SeededEntropy::new(2),
+            drain: self.drain.clone(),
+        };
+        Deliver::new(ports, DeliverSettings::default())
+    }
+
+    fn wake(&self) -> Wake<TestPorts<Queue, Store>> {
+        Wake::new(WakePorts {
+            deliveries: self.recorded(QueueName::Deliveries),
+            state: self.state(),
+            dead_letters: self.state(),
+            registry: self.registry(Duration::ZERO),
+            pressure: self.pressure(),
+            links: self.links(),
+            activity: Activity::default(),
+            clock: self.clock.clone(),
+            entropy: SeededEntropy::new(3),
+        })
+    }
+
+    fn monitor(&self) -> MonitorFunction {
+        let ports = MonitorPorts {
+            deliveries: self.recorded(QueueName::Deliveries),
+            dead_letters: self.recorded(QueueName::DeadLetters),
+            state: self.state(),
+            probe: NoMachine,
+            clock: self.clock.clone(),
+            drain: DrainReports::new(self.state(), self.clock.clone()),
+            registry: self.registry(TOPIC_MAX_AGE),
+            entropy: SeededEntropy::new(4),
+        };
+        Monitor::new(ports, MonitorSettings::default()).expect("settings that make sense")
+    }
+}
 
 impl World {
     /// A world with one topic of these subscriptions.
@@ -92,73 +189,20 @@ impl World {
             (QueueName::DeadLetters, double.queue("deadletters", None)),
         ]);
         let clients = Clients::new(&settings(&double.endpoint()));
-        let queue = |name| clients.queue(name, urls.clone(), clock.clone());
-        let recorded = |name| Recorded::new(queue(name), "queue", &calls);
-        let state = || Recorded::new(clients.store(STATE), STATE, &calls);
-        let registry = || Registry::new(state(), clock.clone(), TOPIC_MAX_AGE);
-        let pressure = || PressureReader::new(state(), clock.clone(), PRESSURE_MAX_AGE);
-        let links = || LinkHealth::new(state(), clock.clone(), HealthSettings::default());
         let endpoint = ScriptedEndpoint::new(clock.clone());
         endpoint.answer([Answer::By(status_of)]);
-        let meter = DrainMeter::default();
+        let wiring = Wiring { clients, urls, clock, calls, endpoint, drain: DrainMeter::default() };
         Self {
-            publish: Arc::new(Publish {
-                deliveries: recorded(QueueName::Deliveries),
-                registry: registry(),
-                payloads: state(),
-                pressure: pressure(),
-                clock: clock.clone(),
-                entropy: SeededEntropy::new(1),
-                activity: Activity::default(),
-                bodies: BodyBudget::new(6 << 20),
-                advice: Advice::default(),
-                settings: PublishSettings::default(),
-            }),
-            deliver: Deliver::new(
-                DeliverPorts {
-                    queue: recorded(QueueName::Deliveries),
-                    state: state(),
-                    registry: registry(),
-                    links: links(),
-                    webhook: Recorded::new(endpoint.clone(), "webhook", &calls),
-                    clock: clock.clone(),
-                    // Chance of its own, so that draws of others do not change its jitter.
-                    entropy: SeededEntropy::new(2),
-                    drain: meter.clone(),
-                },
-                DeliverSettings::default(),
-            ),
-            drain: DrainPost::new(meter, state(), clock.clone(), "one"),
-            wake: Wake::new(WakePorts {
-                deliveries: recorded(QueueName::Deliveries),
-                state: state(),
-                dead_letters: state(),
-                registry: Registry::new(state(), clock.clone(), Duration::ZERO),
-                pressure: pressure(),
-                links: links(),
-                activity: Activity::default(),
-                clock: clock.clone(),
-                entropy: SeededEntropy::new(3),
-            }),
-            monitor: Monitor::new(
-                MonitorPorts {
-                    deliveries: recorded(QueueName::Deliveries),
-                    dead_letters: recorded(QueueName::DeadLetters),
-                    state: state(),
-                    probe: NoMachine,
-                    clock: clock.clone(),
-                    drain: DrainReports::new(state(), clock.clone()),
-                    registry: registry(),
-                    entropy: SeededEntropy::new(4),
-                },
-                MonitorSettings::default(),
-            )
-            .expect("settings that make sense"),
-            mapping: queue(QueueName::Deliveries),
-            clock,
-            endpoint,
+            publish: Arc::new(wiring.publish()),
+            deliver: wiring.deliver(),
+            drain: DrainPost::new(wiring.drain.clone(), wiring.state(), wiring.clock.clone(), "one"),
+            wake: wiring.wake(),
+            monitor: wiring.monitor(),
+            mapping: wiring.queue(QueueName::Deliveries),
+            clock: wiring.clock,
+            endpoint: wiring.endpoint,
             bill: Bill::default(),
-            calls,
+            calls: wiring.calls,
             double,
         }
     }
