@@ -45,18 +45,18 @@ struct Around;
 #[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish",
     security(("publishKey" = []), ("publishBearer" = []), ("publishToken" = [])),
     params(("topic" = String, Path, description = "The topic's name, in any case"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A name for this request, 1 to 255 visible \
-            ASCII characters: sent again within 24 hours it is not published again. Another request of the \
-            same name is refused (422), and so is one while the first is still being published (409)."),
-        ("Posthaste-Time-To-Live" = Option<String>, Header, description = "How long the events of this request \
-            live, from when they are accepted: an ISO 8601 duration such as `PT10M`. An event's own \
+        ("Idempotency-Key" = Option<String>, Header, description = "A name for this request, 1 to 255 \
+            visible ASCII characters: sent again within 24 hours it is not published again. Another request \
+            of the same name is refused (422), and so is one while the first is still being published (409)."),
+        ("Posthaste-Time-To-Live" = Option<String>, Header, description = "How long the events of this \
+            request live, from when they are accepted: an ISO 8601 duration such as `PT10M`. An event's own \
             `expirytime`, the subscription's and the topic's time to live bound it."),
         ("Posthaste-Hops" = Option<u8>, Header, description = "How many deliveries of posthaste these events \
             came through, as the delivery that brought them says it. 8 and more are refused (400, \
             `loop-detected`)."),
         ("Posthaste-Tier" = Option<String>, Header, description = "The tier of producers to be treated as: \
-            `bulk`, or `standard` with a key of the tier `internal`. A producer can step back behind the tier \
-            of its key; what would raise it changes nothing.")),
+            `bulk`, or `standard` with a key of the tier `internal`. A producer can step back behind the \
+            tier of its key; what would raise it changes nothing.")),
     request_body(description =
         "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes.",
         content((PublishBody = "application/json"))),

@@ -39,6 +39,11 @@ pub(crate) fn crate_roots() -> Vec<PathBuf> {
         .collect()
 }
 
+/// The paths of the files that git tracks.
+pub(crate) fn tracked() -> Vec<String> {
+    answer("git", &["ls-files"]).lines().map(ToOwned::to_owned).collect()
+}
+
 fn answer(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).current_dir(root()).output().expect("it starts");
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
