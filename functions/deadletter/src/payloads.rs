@@ -107,14 +107,14 @@ impl<P: Ports> DeadLetters<P> {
 
     fn judge(&self, loaded: &mut Loaded, letter: Letter, progress: Progress) {
         match progress.failure {
-            None => match progress.payloads.into_iter().collect() {
-                Some(payloads) => loaded.letters.push(LoadedLetter { letter, payloads }),
-                None => {
-                    let late =
-                        PortError::new("read the payloads of a dead letter in time", ErrorKind::TimedOut);
-                    self.judge_unreadable(loaded, letter.message, &late);
-                }
-            },
+            None => {
+                let Some(payloads) = progress.payloads.into_iter().collect() else {
+                    let operation = "read the payloads of a dead letter in time";
+                    let late = PortError::new(operation, ErrorKind::TimedOut);
+                    return self.judge_unreadable(loaded, letter.message, &late);
+                };
+                loaded.letters.push(LoadedLetter { letter, payloads });
+            }
             Some(Failure::Failed(error)) => self.judge_unreadable(loaded, letter.message, &error),
             // An event whose payload is gone or altered cannot be shown, so its message is kept as it is.
             Some(Failure::Gone) => loaded.raw.push(letter.message),

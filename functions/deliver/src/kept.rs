@@ -26,9 +26,9 @@ impl<K: Ord + Clone, V> Kept<K, V> {
         if kept.len() >= KEPT_MAX {
             kept.retain(|_, value| Arc::strong_count(value) > 1);
         }
-        let made = Arc::new(make());
-        kept.insert(key.clone(), Arc::clone(&made));
-        made
+        let value = Arc::new(make());
+        kept.insert(key.clone(), Arc::clone(&value));
+        value
     }
 }
 

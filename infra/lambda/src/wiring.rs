@@ -161,7 +161,7 @@ pub fn deliver<H: BatchHandler>(
 pub fn dead_letters(
     environment: &DeadLetterEnvironment,
     clients: &Clients,
-    state: S3Store,
+    state: &S3Store,
 ) -> AwsBackoff<BothQueues<AwsDeadLetters>> {
     let urls = QueueUrls::from([
         (QueueName::Deliveries, environment.deliveries_queue_url.clone()),

@@ -185,8 +185,8 @@ mod tests {
     fn a_refusal_among_the_causes_decides_the_exit_code_and_the_advice() {
         let refusal = Refusal::read(401, &HeaderMap::new(), b"");
         let error = CommandError::from(Partly { source: ClientError::Refused(Box::new(refusal)) });
-        let expected = "error: not everything was done\n  because: HTTP status 401 (401)\n  try: another key: \
-            management takes the admin key, publishing one of the topic's own keys";
+        let expected = "error: not everything was done\n  because: HTTP status 401 (401)\n  try: another \
+            key: management takes the admin key, publishing one of the topic's own keys";
         assert_eq!((error.report().as_str(), error.exit_code()), (expected, 5));
         assert_eq!(error.json()["error"]["status"], 401);
         assert!(error.done().is_none() && error.after(Reply::silent()).done().is_some());

@@ -66,12 +66,12 @@ async fn notify_all<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>
 /// Sends changes, and writes down which were sent. The next run sends the others.
 async fn notify_and_mark<P: Ports>(ports: &WakePorts<P>, changes: &[Addressed]) -> Result<(), LinksError> {
     let unsent = notify(ports, changes).await;
-    let mut parts = BTreeMap::<usize, Vec<&Addressed>>::new();
+    let mut by_shard = BTreeMap::<usize, Vec<&Addressed>>::new();
     for (_, it) in changes.iter().enumerate().filter(|(place, _)| !unsent.contains(place)) {
         it.log();
-        parts.entry(it.change.index).or_default().push(it);
+        by_shard.entry(it.change.index).or_default().push(it);
     }
-    for (index, notified) in parts {
+    for (index, notified) in by_shard {
         let mark =
             |shard: &mut Shard| notified.iter().fold(false, |is_changed, it| it.mark(shard) | is_changed);
         ports.links.change(index, mark).await?;

@@ -118,18 +118,18 @@ impl<'a, P: Ports> Parked<'a, P> {
                 self.walk.retry(some);
                 return false;
             }
-            let releases = some.iter().map(|key| catch_panic(objects::release(run, key)));
-            for (ended, key) in join_all(releases).await.into_iter().zip(some) {
-                let ended = ended.map_err(ReleaseError::Panicked).flatten();
-                if let Err(error) = &ended {
-                    tracing::error!(%key, error = error as &dyn Error, "parked deliveries not ended");
+            let work = some.iter().map(|key| catch_panic(objects::release(run, key)));
+            for (released, key) in join_all(work).await.into_iter().zip(some) {
+                let released = released.map_err(ReleaseError::Panicked).flatten();
+                if let Err(error) = &released {
+                    tracing::error!(%key, error = error as &dyn Error, "parked deliveries not released");
                 }
-                self.objects += usize::from(ended.is_ok());
-                self.left += usize::from(ended.is_err());
-                if ended.as_ref().is_err_and(|error| !error.is_lasting()) {
+                self.objects += usize::from(released.is_ok());
+                self.left += usize::from(released.is_err());
+                if released.as_ref().is_err_and(|error| !error.is_lasting()) {
                     self.walk.retry(std::slice::from_ref(key));
                 }
-                self.sent += ended.unwrap_or_default();
+                self.sent += released.unwrap_or_default();
             }
             self.walk.tried(some);
         }

@@ -9,7 +9,7 @@ use posthaste_system::SystemClock;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     launch(async |environment, clients, state| {
-        run_batches(wiring::dead_letters(&environment, &clients, state), SystemClock).await
+        run_batches(wiring::dead_letters(&environment, &clients, &state), SystemClock).await
     })
     .await
 }

@@ -19,8 +19,8 @@ pub(super) fn read(profile: PressureSettings, file: Option<&Path>) -> Result<Pre
 
 fn check(path: &Path, text: &[u8], settings: PressureSettings) -> Result<PressureSettings, FileError> {
     let changes: ExchangeSettings = parse(path, text)?;
-    let changed = changes.apply_to(settings);
-    changed.map_err(|error| refused(path, text, error.key().map(str::to_owned).as_deref(), error))
+    let applied = changes.apply_to(settings);
+    applied.map_err(|error| refused(path, text, error.key().map(str::to_owned).as_deref(), error))
 }
 
 #[cfg(test)]

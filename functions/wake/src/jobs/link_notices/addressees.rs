@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::pin::pin;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use posthaste_core::circuit::Target;
 use posthaste_core::model::{EndpointUrl, Link, Topic, TopicName};
-use posthaste_core::stored::layout;
-use posthaste_ports::{ObjectStore, PortError, Ports};
-use posthaste_services::{RegistryError, objects};
+use posthaste_ports::{PortError, Ports};
+use posthaste_services::RegistryError;
+use posthaste_services::topics::topic_names;
 
 use super::state_change::{Addressed, TargetChange};
 use crate::ports::WakePorts;
@@ -74,7 +73,7 @@ async fn concerns<P: Ports>(ports: &WakePorts<P>, places: &Places<'_>) -> Result
     let names = if places.links.is_empty() {
         places.topics.keys().cloned().collect()
     } else {
-        all_topics(&ports.state).await?
+        topic_names(&ports.state).await?
     };
     let mut reads = stream::iter(names).map(|name| read(ports, name, places)).buffer_unordered(READS_AT_ONCE);
     let mut concerns = Vec::new();
@@ -101,16 +100,6 @@ async fn read<P: Ports>(
         Ok(found) => Ok(found.map(|topic| places.concerns(&topic)).unwrap_or_default()),
         Err(error) => Err(error),
     }
-}
-
-/// The folded names of all topics.
-async fn all_topics(store: &impl ObjectStore) -> Result<BTreeSet<String>, PortError> {
-    let (mut names, mut topics) = (BTreeSet::new(), pin!(objects(store, layout::TOPICS, None)));
-    while let Some(topic) = topics.try_next().await? {
-        let name = topic.key.strip_prefix(layout::TOPICS).and_then(|key| key.strip_suffix(".json"));
-        names.extend(name.map(str::to_owned));
-    }
-    Ok(names)
 }
 
 impl<'a> Places<'a> {

@@ -15,8 +15,8 @@ const MEMORY_LIMIT: std::ops::RangeInclusive<u64> = 5..=100;
 const ITEM_EXPIRY: Duration = Duration::from_mins(5);
 
 /// The reason why it can be nothing else.
-const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because nothing here corresponds to it: \
-    a batch ends with its commit, so that no message is ever left in it to expire";
+const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because nothing here \
+    corresponds to it: a batch ends with its commit, so that no message is ever left in it to expire";
 
 /// The reason why a key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
