@@ -47,7 +47,8 @@ struct Around;
     params(("topic" = String, Path, description = "The topic's name, in any case"),
         ("Idempotency-Key" = Option<String>, Header, description = "A name for this request, 1 to 255 \
             visible ASCII characters: sent again within 24 hours it is not published again. Another request \
-            of the same name is refused (422), and so is one while the first is still being published (409)."),
+            of the same name is refused (422), and so is one while the first is still being published \
+            (409)."),
         ("Posthaste-Time-To-Live" = Option<String>, Header, description = "How long the events of this \
             request live, from when they are accepted: an ISO 8601 duration such as `PT10M`. An event's own \
             `expirytime`, the subscription's and the topic's time to live bound it."),
