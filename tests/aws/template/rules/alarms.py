@@ -66,9 +66,9 @@ def what_is_told_in_tries_is_looked_for_as_long_as_a_try_may_take(stack):
 def our_metrics_are_those_that_the_code_sends(stack):
     folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/services/src"]
     sources = [path.read_text() for folder in folders for path in folder.glob("**/*.rs")]
-    sent = {
-        name for text in sources for name in re.findall(r'(?:counter|gauge|histogram)!\(\s*"(\w+)"', text)
-    }
+    # The name stands in the macro, or in the call of a function `count…` that hands it to one.
+    call = re.compile(r'\b(?:counter!|gauge!|histogram!|count\w*)\(\s*"([A-Z]\w+)"')
+    sent = {name for text in sources for name in call.findall(text)}
     resources = re.findall(r'=> "([a-z-]+)"', (ROOT / "shared/core/src/pressure/resource.rs").read_text())
     shown = set(
         re.findall(
