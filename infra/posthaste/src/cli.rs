@@ -2,6 +2,7 @@
 
 mod dead_letters;
 mod global;
+mod listen;
 mod publish;
 mod serve;
 mod topics;
@@ -15,6 +16,7 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use dead_letters::{DeadLettersCommand, DeadLettersListArgs, ReplayArgs, ReplaysCommand};
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
+pub use listen::ListenArgs;
 pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
 pub use serve::ServeArgs;
 pub use topics::{SubscriptionArgs, SubscriptionsCommand, TopicArg, TopicsCommand};
@@ -78,6 +80,8 @@ pub enum Command {
     },
     /// See it work: a server, subscribers and events of its own, on this machine, in a few seconds.
     Demo,
+    /// Receive webhooks on this machine: verify their signatures, print them, and answer.
+    Listen(ListenArgs),
     /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
     Apply {
         /// The YAML file, or - for standard input. May be given more than once; all files are checked before

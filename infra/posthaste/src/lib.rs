@@ -5,9 +5,11 @@ pub mod client;
 pub mod commands;
 pub mod demo;
 pub mod error;
+mod listen;
 pub mod output;
 pub mod serve;
 mod signals;
+mod signature;
 pub mod yaml;
 
 use std::ffi::OsString;
@@ -42,6 +44,7 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Serve(arguments) => serve::run(&global, &arguments).map(|()| Reply::silent()),
         Command::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
         Command::Demo => demo::run(&global),
+        Command::Listen(arguments) => listen::run(&global, &arguments),
         Command::Apply { files, admin } => {
             let files = apply::check_files(&files)?;
             apply::run(&open(admin)?, &files)

@@ -7,6 +7,9 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// Stands for a control character.
+const CONTROL: &str = "\u{fffd}";
+
 /// The style of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -94,10 +97,9 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.load_style(if style == Style::Terminal { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING });
     table.set_header(header.iter().map(|title| title.to_uppercase()));
-    // Text from outside must not steer the terminal.
-    let clean =
-        |cell: &String| cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>();
-    table.add_rows(rows.iter().map(|row| row.iter().map(clean).collect::<Vec<_>>()));
+    table.add_rows(
+        rows.iter().map(|row| row.iter().map(|cell| clean(cell).replace('\n', CONTROL)).collect::<Vec<_>>()),
+    );
     if style != Style::Terminal {
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
@@ -109,6 +111,11 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// Text from outside without control characters, which must not steer the terminal. Lines stay.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// A JSON text with a line for every member and item. Only the white space between them changes: members keep

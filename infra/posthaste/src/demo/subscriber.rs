@@ -12,11 +12,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::attempt::{SigningSecret, signature};
-use posthaste_core::model::Timestamp;
+use posthaste_core::attempt::SigningSecret;
+use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+
+use crate::signature::verify;
 
 /// Answers of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,14 +122,8 @@ impl Shared {
     }
 
     fn is_signed(&self, headers: &HeaderMap, body: &Bytes) -> bool {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let (Some(secret), Some(id)) = (self.secret.get(), text("webhook-id")) else { return false };
-        let Some(secs) = text("webhook-timestamp").and_then(|secs| secs.parse::<u64>().ok()) else {
-            return false;
-        };
-        let at = Timestamp::from_millis(secs.saturating_mul(1000));
-        let expected = signature::header(std::slice::from_ref(secret), id, at, std::slice::from_ref(body));
-        text("webhook-signature") == Some(expected.as_str())
+        let secret = self.secret.get();
+        secret.is_some_and(|it| verify(std::slice::from_ref(it), headers, body, SystemClock.now()).is_ok())
     }
 }
 

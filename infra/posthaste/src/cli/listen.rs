@@ -1,0 +1,43 @@
+//! The command line of `listen`.
+
+use std::time::Duration;
+
+use clap::Args;
+use http::StatusCode;
+
+/// `listen`.
+#[derive(Debug, Args)]
+pub struct ListenArgs {
+    /// The port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 9000)]
+    pub port: u16,
+    /// A signing secret of the subscription, whsec_… or whsk_…. May be given more than once, as during a
+    /// rotation. Without a secret no signature is verified.
+    #[arg(long = "secret", value_name = "SECRET", env = "POSTHASTE_SECRET", hide_env_values = true)]
+    pub secrets: Vec<String>,
+    /// The status of every answer. A request whose signature is wrong is answered 401.
+    #[arg(long, value_name = "STATUS", default_value = "200")]
+    pub answer: StatusCode,
+    /// The time before each answer, such as 2s or 500ms.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = delay)]
+    pub delay: Duration,
+}
+
+/// Parses a duration as people write it (`1m 30s`), or as ISO 8601 does (`PT1M30S`).
+fn delay(text: &str) -> Result<Duration, String> {
+    let length: jiff::SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    length.try_into().map_err(|_| "must not be negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_is_written_as_people_do_or_as_iso_8601_does() {
+        assert_eq!(delay("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(delay("1m 500ms"), Ok(Duration::from_millis(60_500)));
+        assert_eq!(delay("PT2S"), Ok(Duration::from_secs(2)));
+        assert!(delay("2").is_err() && delay("-2s").is_err());
+    }
+}
