@@ -1,0 +1,155 @@
+"""One page's commands, as a reader would copy them: in order, in one folder, with ports of their own."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import pages
+
+# Far longer than anything takes, so that a busy machine fails no test.
+SECONDS_MAX = 120
+POLL_SECONDS = 0.05
+
+# Ports that documents name; each becomes a free one. The first is the server's.
+SERVER_PORT = "8080"
+PORTS = re.compile(r"\b(8080|900\d)\b")
+
+# Keeps what `export` and `cd` did for the next block.
+FRAME = """
+[ ! -f "$STATE/exports" ] || . "$STATE/exports"
+[ ! -f "$STATE/folder" ] || cd "$(cat "$STATE/folder")"
+set -eo pipefail
+{text}
+export -p >"$STATE/exports"
+pwd >"$STATE/folder"
+"""
+
+
+class Failed(Exception):
+    """A block that did not end as the document says."""
+
+
+class Session:
+    """A reader's terminals. Use it in a `with`: what runs in the background is stopped at the end."""
+
+    def __init__(self, programs, node):
+        self.node = node
+        self.ports, self.background = {}, []
+        self.temporary = tempfile.TemporaryDirectory(prefix="posthaste-docs-")
+        top = pathlib.Path(self.temporary.name)
+        self.folder, state = top / "work", top / "state"
+        for folder in (self.folder, state, top / "home"):
+            folder.mkdir()
+        for shared in ("samples", "tests"):
+            (self.folder / shared).symlink_to(pages.ROOT / shared)
+        path = f"{pages.ROOT / 'tests' / 'docs' / 'stubs'}:{programs}:{os.environ['PATH']}"
+        self.environment = {
+            "PATH": path, "HOME": str(top / "home"), "STATE": str(state), "LANG": "C.UTF-8",
+            "POSTHASTE_LISTEN": f"127.0.0.1:{self.port(SERVER_PORT)}",
+            "POSTHASTE_URL": f"http://127.0.0.1:{self.port(SERVER_PORT)}",
+        }
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process, _ in reversed(self.background):
+            stop(process)
+        self.temporary.cleanup()
+
+    def run(self, block):
+        """Runs one block. Raises `Failed` if it does not end as the document says."""
+        text = PORTS.sub(lambda found: str(self.port(found[1])), block.text)
+        if block.remark == "background":
+            self._start(block, text)
+            return
+        command, expected = self._command(block, text), int(block.reason or 0) if block.remark == "fails" else 0
+        try:
+            done = subprocess.run(command, timeout=SECONDS_MAX, **self._options())
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"did not end within {SECONDS_MAX} s\n{error.stdout or ''}") from error
+        if done.returncode != expected:
+            raise Failed(f"ended with {done.returncode} instead of {expected}\n{done.stdout}{self._logs()}")
+
+    def port(self, written):
+        """The free port that takes the place of the one in the document."""
+        if written not in self.ports:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.ports[written] = free.getsockname()[1]
+        return self.ports[written]
+
+    def _command(self, block, text):
+        if block.language == "sh":
+            return ["bash", "-c", FRAME.replace("{text}", text)]
+        if block.language == "python":
+            return ["bash", "-c", FRAME.replace("{text}", 'python3 -c "$PROGRAM"').replace("set -eo", f"PROGRAM={quoted(text)}\nset -eo")]
+        script = self.node / f"page-{os.getpid()}.mjs"
+        script.write_text(text)
+        return ["bash", "-c", FRAME.replace("{text}", f"node {quoted(str(script))}")]
+
+    def _start(self, block, text):
+        log = tempfile.TemporaryFile("w+", dir=self.temporary.name)
+        command = self._command(block, text)
+        options = {**self._options(), "stdout": log, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, start_new_session=True, **options)
+        self.background.append((process, log))
+        named = PORTS.findall(block.text) or [SERVER_PORT]
+        until = time.monotonic() + SECONDS_MAX
+        while not answers(self.port(named[0])):
+            if process.poll() is not None or time.monotonic() > until:
+                raise Failed(f"does not listen on port {named[0]}\n{self._logs()}")
+            time.sleep(POLL_SECONDS)
+
+    def _options(self):
+        return {
+            "cwd": self.folder, "env": self.environment, "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True,
+        }
+
+    def _logs(self):
+        """What ran in the background has printed."""
+        texts = []
+        for _, log in self.background:
+            log.seek(0)
+            texts.append(log.read())
+        return "\n--- in the background:\n" + "\n".join(texts) if texts else ""
+
+
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
+def stop(process):
+    """Ends a process and what it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=SECONDS_MAX)
+            return
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def programs():
+    """The folder of the built `posthaste`."""
+    return pathlib.Path(os.environ["POSTHASTE_BIN"]).resolve().parent
+
+
+assert shutil.which("bash"), "the documents' commands are for bash"

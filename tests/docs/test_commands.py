@@ -1,0 +1,45 @@
+"""Every command of README.md and the book does what a reader expects of it: it runs, in its page's order."""
+
+import os
+import pathlib
+import unittest
+
+import pages
+import session
+
+RUN = ("sh", "python", "js")
+SHOWN = ("text", "json", "yaml", "toml", "ini", "http", "sql", "caddy", "nginx", "promql")
+NOT_RUN_MAX = 15
+
+
+class Commands(unittest.TestCase):
+    def test_every_block_has_a_known_language(self):
+        known = {*RUN, *SHOWN, "rust", "go", "csharp"}
+        odd = [f"{page.name}:{block.line}: {block.language!r}" for page, block in blocks() if block.language not in known]
+        self.assertEqual(odd, [])
+
+    def test_few_blocks_are_not_run_and_each_says_why(self):
+        skipped = [
+            (page, block) for page, block in blocks()
+            if block.remark == "not run" or block.language in ("rust", "go", "csharp")
+        ]
+        self.assertEqual([f"{page.name}:{block.line}" for page, block in skipped if not block.reason], [])
+        self.assertLessEqual(len(skipped), NOT_RUN_MAX)
+
+    def test_the_commands_of_every_page_run(self):
+        node = pathlib.Path(os.environ["POSTHASTE_NODE"])
+        for page in pages.user_pages():
+            blocks = [one for one in page.blocks() if one.language in RUN and one.remark != "not run"]
+            if not blocks:
+                continue
+            with self.subTest(page=page.name), session.Session(session.programs(), node) as reader:
+                for block in blocks:
+                    try:
+                        reader.run(block)
+                    except session.Failed as error:
+                        self.fail(f"{page.name}:{block.line}: {error}\n{block.text}")
+                print(f"{len(blocks):3} blocks ran: {page.name}")
+
+
+def blocks():
+    return [(page, block) for page in pages.user_pages() for block in page.blocks()]
