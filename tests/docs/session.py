@@ -3,10 +3,10 @@
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -48,7 +48,8 @@ class Session:
             folder.mkdir()
         for shared in ("samples", "tests"):
             (self.folder / shared).symlink_to(pages.ROOT / shared)
-        path = f"{pages.ROOT / 'tests' / 'docs' / 'stubs'}:{programs}:{os.environ['PATH']}"
+        interpreter = pathlib.Path(sys.executable).parent
+        path = f"{pages.ROOT / 'tests' / 'docs' / 'stubs'}:{interpreter}:{programs}:{os.environ['PATH']}"
         self.environment = {
             "PATH": path, "HOME": str(top / "home"), "STATE": str(state), "LANG": "C.UTF-8",
             "POSTHASTE_LISTEN": f"127.0.0.1:{self.port(SERVER_PORT)}",
@@ -151,5 +152,3 @@ def programs():
     """The folder of the built `posthaste`."""
     return pathlib.Path(os.environ["POSTHASTE_BIN"]).resolve().parent
 
-
-assert shutil.which("bash"), "the documents' commands are for bash"

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import time
 import unittest
 
 import pages
@@ -28,17 +29,19 @@ class Commands(unittest.TestCase):
 
     def test_the_commands_of_every_page_run(self):
         node = pathlib.Path(os.environ["POSTHASTE_NODE"])
-        for page in pages.user_pages():
+        wanted = os.environ.get("POSTHASTE_DOCS_PAGE", "")
+        for page in (page for page in pages.user_pages() if wanted in page.name):
             blocks = [one for one in page.blocks() if one.language in RUN and one.remark != "not run"]
             if not blocks:
                 continue
             with self.subTest(page=page.name), session.Session(session.programs(), node) as reader:
+                began = time.monotonic()
                 for block in blocks:
                     try:
                         reader.run(block)
                     except session.Failed as error:
                         self.fail(f"{page.name}:{block.line}: {error}\n{block.text}")
-                print(f"{len(blocks):3} blocks ran: {page.name}")
+                print(f"{len(blocks):3} blocks in {time.monotonic() - began:5.1f} s: {page.name}", flush=True)
 
 
 def blocks():
