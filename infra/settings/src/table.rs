@@ -122,14 +122,14 @@ table! {
             .default("scaled").parameter("PressureProfile"));
     NOTICES_TOPIC: TopicName = |text| Ok(TopicName::parse(text)?),
         Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
-            "The topic that is told of what is about no topic: that the pressure changed, that a link is \
+            "The topic that gets notices about what concerns no topic: the pressure changed, or a link is \
              down or up again.")),
         Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
             .optional().parameter("NoticesTopic"));
     PRESSURE_SETTINGS_FILE: PathBuf = parsed,
         Some(ServeOption::new("pressure-settings", "POSTHASTE_PRESSURE_SETTINGS", "FILE",
             "A YAML file with settings of back pressure under Exchange's names, over the profile's \
-             defaults. docs/reference/pressure-settings.md lists its keys.")
+             defaults. docs/src/reference/pressure-settings.md lists its keys.")
             .form(Form::File)),
         None;
     LINK_SETTINGS_FILE: PathBuf = parsed,

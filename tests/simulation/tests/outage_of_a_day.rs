@@ -201,7 +201,7 @@ fn of(counts: &Counts, calls: &[&str]) -> usize {
     calls.iter().filter_map(|call| counts.get(*call)).sum()
 }
 
-#[expect(clippy::print_stdout, reason = "the table that docs/decisions shows, with --nocapture")]
+#[expect(clippy::print_stdout, reason = "the table that docs/src/decisions shows, with --nocapture")]
 fn at_most<N: Display + PartialOrd + Copy>(what: &str, found: N, bound: N) {
     println!("| {what} | {found} | {bound} |");
     assert!(found <= bound, "{what}: {found}, and no more than {bound} were expected");

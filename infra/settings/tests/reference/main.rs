@@ -16,12 +16,12 @@ fn file(path: &str) -> PathBuf {
 
 #[test]
 fn the_reference_page_says_what_the_table_and_the_template_say() {
-    let (path, page) = (file("docs/reference/settings.md"), page::page());
+    let (path, page) = (file("docs/src/reference/settings.md"), page::page());
     if env::var_os("POSTHASTE_RENEW").is_some() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(path).unwrap_or_default();
     let renew =
-        "docs/reference/settings.md is stale: POSTHASTE_RENEW=1 cargo test -p posthaste-settings renews it";
+        "docs/src/reference/settings.md is stale: POSTHASTE_RENEW=1 cargo test -p posthaste-settings renews it";
     assert!(written == page, "{renew}");
 }

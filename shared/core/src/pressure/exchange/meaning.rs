@@ -22,7 +22,7 @@ const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// There is no such key.
-    #[error("unknown key {0}; docs/reference/pressure-settings.md lists the keys of back pressure")]
+    #[error("unknown key {0}; docs/src/reference/pressure-settings.md lists the keys of back pressure")]
     Unknown(String),
     /// A key that stands there twice: it is unclear which of them is meant.
     #[error("{0} is set twice")]

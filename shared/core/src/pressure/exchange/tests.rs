@@ -206,7 +206,7 @@ fn an_error_names_the_key_and_what_was_expected() {
         let error = apply(PressureSettings::default(), &format!("{{\"{key}\": true}}")).unwrap_err();
         assert_eq!(error.key(), Some(key));
         let expected =
-            format!("unknown key {key}; docs/reference/pressure-settings.md lists the keys of back pressure");
+            format!("unknown key {key}; docs/src/reference/pressure-settings.md lists the keys of back pressure");
         assert_eq!(error.to_string(), expected);
     }
     let batch_size = "BatchPointBatchSize";
@@ -271,7 +271,7 @@ fn a_profile_that_is_off_is_not_switched_on_by_a_file() {
 
 #[test]
 fn the_reference_lists_every_key() {
-    let text = include_str!("../../../../../docs/reference/pressure-settings.md");
+    let text = include_str!("../../../../../docs/src/reference/pressure-settings.md");
     for (key, _) in KEYS {
         assert!(text.contains(&format!("`{key}`")), "{key}");
     }
