@@ -1,5 +1,5 @@
 """The reference names what the code has, and nothing else: metrics, lines of the log, keys of stored objects,
-queues, problems and exit codes. What the code has is found in its text, so that no program has to be built."""
+queues, problems and exit codes. What the code has is found in its text, so no program has to be built."""
 
 import re
 import tomllib
@@ -21,7 +21,8 @@ TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 WRAP = re.compile(r"\\\n\s*")
 
 # Less than this means that a regular expression no longer finds what it should.
-METRICS_MIN, LINES_MIN, KEYS_MIN, PROBLEMS_MIN, UNTYPED_MIN, EXIT_CODES_MIN = 20, 200, 15, 15, 5, 8
+METRICS_MIN, LINES_MIN, WARNINGS_MIN = 20, 200, 150
+KEYS_MIN, QUEUES_MIN, PROBLEMS_MIN, UNTYPED_MIN, EXIT_CODES_MIN = 15, 3, 15, 5, 8
 
 
 class Reference(unittest.TestCase):
@@ -29,14 +30,14 @@ class Reference(unittest.TestCase):
         self.compare(set(metrics()), set(first_cells("metrics-and-logs.md", "metric")), METRICS_MIN)
 
     def test_lines_of_the_log(self):
-        found = log_lines()
-        self.assertGreater(len({line for line in found if line[1] in ("ERROR", "WARN")}), LINES_MIN / 2)
-        self.compare(set(found), set(documented_lines()), LINES_MIN)
+        found = set(log_lines())
+        self.assertGreater(sum(level in ("ERROR", "WARN") for _, level, _ in found), WARNINGS_MIN)
+        self.compare(found, set(documented_lines()), LINES_MIN)
 
     def test_fields_of_the_log(self):
         found, written = log_lines(), documented_lines()
-        both = found.keys() & written.keys()
-        self.assertEqual({key: found[key] for key in both}, {key: written[key] for key in both})
+        both = sorted(found.keys() & written.keys())
+        self.assertEqual([(key, found[key], written[key]) for key in both if found[key] != written[key]], [])
 
     def test_keys_of_stored_objects(self):
         prefixes, keys = key_prefixes(), list(first_cells("stored-objects.md", "key", "version"))
@@ -53,7 +54,7 @@ class Reference(unittest.TestCase):
     def test_queues(self):
         text = code_of(pages.ROOT / "shared/ports/src/queue.rs")
         names = set(re.findall(r'Self::\w+ => "([a-z]+)"', text))
-        self.compare(names, set(first_cells("stored-objects.md", "queue")), 3)
+        self.compare(names, set(first_cells("stored-objects.md", "queue")), QUEUES_MIN)
 
     def test_problems_with_a_type(self):
         kinds, status = problem_kinds(), problem_statuses()
