@@ -56,7 +56,7 @@ pub(crate) async fn regenerate_key<P: Ports>(
         Ok(())
     };
     let (record, ()) = manage.change_existing(&topic, &[], edit).await?;
-    tracing::info!(topic = %record.name, %key, "publish key made anew");
+    tracing::info!(topic = %record.name, %key, "publish key replaced");
     Ok(JsonResponse::new(record.shown_keys()))
 }
 
@@ -85,6 +85,6 @@ fn unknown_key(topic: &TopicName, key: KeyName) -> Problem {
 }
 
 fn permanent(key: KeyName) -> Problem {
-    let detail = format!("every topic has a {key}: it can be made anew, not taken away");
+    let detail = format!("every topic has a {key}: it can be replaced, not taken away");
     Problem::new(ProblemKind::BadRequest).member("key").detail(detail)
 }

@@ -266,7 +266,7 @@ fn space(database: Option<Database>, deliveries: Option<QueueCounts>) -> Option<
 /// The state before a poll, written by another monitor, or by this one before a restart.
 fn found(object: Object, now: Timestamp) -> Before {
     let state = PressureState::parse(&object.bytes).inspect_err(|error| {
-        tracing::error!(error = error as &dyn std::error::Error, "pressure state unusable, begun anew");
+        tracing::error!(error = error as &dyn std::error::Error, "pressure state unusable, replaced");
     });
     let is_ours = state.is_err();
     let state = state.unwrap_or_else(|_| PressureState::normal(now));

@@ -151,7 +151,7 @@ fn every_refusal_has_its_exit_code() {
     check(&["publish", "nothing", "--file", "-"], EVENT, 4, "topic");
     check(&["topics", "show", "nothing"], "", 4, "topic");
     check(&["topics", "--key", "wrong"], "", 5, "key");
-    check(&["topics", "delete-key", "orders", "key1"], "", 3, "made anew");
+    check(&["topics", "delete-key", "orders", "key1"], "", 3, "can be replaced");
     check(&["topics", "delete-key", "orders", "bulkKey1"], "", 4, "no bulkKey1");
     check(&["topics", "regenerate-key", "orders", "key3"], "", 2, "bulkKey2");
     check(&["dead-letters", "show", "NO/SUCH/2026/1/1/1/x.json"], "", 4, "");

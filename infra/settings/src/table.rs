@@ -134,7 +134,8 @@ table! {
         None;
     LINK_SETTINGS_FILE: PathBuf = parsed,
         Some(ServeOption::new("link-settings", "POSTHASTE_LINK_SETTINGS", "FILE",
-            "A YAML file with settings of failing endpoints. README.md lists its keys.")
+            "A YAML file with settings of failing endpoints. docs/src/reference/link-settings.md lists \
+             its keys.")
             .form(Form::File)),
         None;
     REQUESTS_PER_LINK_START: u16 = parsed,

@@ -204,12 +204,12 @@ fn log_state_change(target: &Target, condition: &Condition) {
         ),
         (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
             id = LINK_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
-            "delivery to the link failed, it is left alone"
+            "delivery to the link failed, it gets no requests for now"
         ),
         (Phase::Glitch | Phase::Retry, Target::Subscription { .. }) => tracing::warn!(
             id = EXCHANGE_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
             status = last.status,
-            "delivery failed after the link was reached, the subscription is left alone"
+            "delivery failed after the link was reached, the subscription gets no requests for now"
         ),
     }
 }

@@ -64,7 +64,7 @@ async fn the_two_keys_of_every_topic_cannot_be_taken_away() {
         let answer = api.call("DELETE", &format!("/topics/orders/keys/{name}"), &[], "").await;
         let problem = answer.problem(400, "about:blank");
         assert_eq!(problem["member"], "key");
-        let detail = format!("every topic has a {name}: it can be made anew, not taken away");
+        let detail = format!("every topic has a {name}: it can be replaced, not taken away");
         assert_eq!(problem["detail"], detail);
     }
     assert_eq!(api.state.read("topics/orders.json"), before);

@@ -59,7 +59,7 @@ fn headline(view: &PressureView) -> String {
 /// The treatment of producers, in words.
 fn treatment(view: &PressureView) -> String {
     let refused = match &*view.refused_tiers {
-        [] => "nobody is refused".to_owned(),
+        [] => "no producer is refused".to_owned(),
         tiers => format!("refused: {}", listed(tiers)),
     };
     format!("{}, {refused}", tarpit(view))

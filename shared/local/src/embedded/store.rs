@@ -41,7 +41,7 @@ impl StateStore {
                 tracing::error!(
                     key,
                     error = &error as &dyn Error,
-                    "a damaged object is deleted and begins anew"
+                    "a damaged object is deleted, it is found out again"
                 );
                 self.delete(key).await?;
                 Ok(Revalidated::Missing)

@@ -25,7 +25,7 @@ fn how_producers_are_treated_is_said_in_one_sentence() {
     let all = json!(["internal", "standard", "bulk"]);
     check(
         json!({}),
-        "normal: acknowledgements do not wait, nobody is refused (measured 2026-11-21T10:00:00.000Z)",
+        "normal: acknowledgements do not wait, no producer is refused (measured 2026-11-21T10:00:00.000Z)",
     );
     check(
         json!({
@@ -33,7 +33,7 @@ fn how_producers_are_treated_is_said_in_one_sentence() {
             "nextTarpit": "PT20S", "delayedTiers": all,
         }),
         "medium since 2026-11-21T09:59:56.000Z: acknowledgements wait 15 s, 20 s after the next poll, \
-         nobody is refused (measured 2026-11-21T10:00:00.000Z)",
+         no producer is refused (measured 2026-11-21T10:00:00.000Z)",
     );
     check(
         json!({ "level": "high", "since": "2026-11-21T09:59:56.000Z", "refusedTiers": ["standard", "bulk"] }),
@@ -50,7 +50,7 @@ fn a_state_that_is_not_taken_at_its_word_is_said_to_be_none() {
             "delayedTiers": ["standard", "bulk"],
         }),
         "the monitor has missed polls: it measured last at 2026-11-21T10:00:00.000Z; until it does again \
-         acknowledgements of standard, bulk wait 10 s, nobody is refused",
+         acknowledgements of standard, bulk wait 10 s, no producer is refused",
     );
     check(
         json!({ "freshness": "forgotten" }),

@@ -205,8 +205,9 @@ fn an_error_names_the_key_and_what_was_expected() {
     for key in ["Enable", "enableResourceMonitoring"] {
         let error = apply(PressureSettings::default(), &format!("{{\"{key}\": true}}")).unwrap_err();
         assert_eq!(error.key(), Some(key));
-        let expected =
-            format!("unknown key {key}; docs/src/reference/pressure-settings.md lists the keys of back pressure");
+        let expected = format!(
+            "unknown key {key}; docs/src/reference/pressure-settings.md lists the keys of back pressure"
+        );
         assert_eq!(error.to_string(), expected);
     }
     let batch_size = "BatchPointBatchSize";
