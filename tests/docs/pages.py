@@ -61,7 +61,7 @@ class Page:
             before = token if token.type == "html_block" else None
 
     def sentences(self):
-        """The sentences of paragraphs and list items, as lists of words. Headings, tables and code are none."""
+        """The sentences of paragraphs and list items, as lists of words; not those of headings and tables."""
         inside = []
         for token in self.tokens:
             if token.nesting == 1:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -70,9 +71,9 @@ class Session:
         if block.remark == "background":
             self._start(block, text)
             return
-        command, expected = self._command(block, text), int(block.reason or 0) if block.remark == "fails" else 0
+        expected = int(block.reason) if block.remark == "fails" else 0
         try:
-            done = subprocess.run(command, timeout=SECONDS_MAX, **self._options())
+            done = subprocess.run(self._command(block, text), timeout=SECONDS_MAX, **self._options())
         except subprocess.TimeoutExpired as error:
             raise Failed(f"did not end within {SECONDS_MAX} s\n{error.stdout or ''}") from error
         if done.returncode != expected:
@@ -89,11 +90,12 @@ class Session:
     def _command(self, block, text):
         if block.language == "sh":
             return ["bash", "-c", FRAME.replace("{text}", text)]
-        if block.language == "python":
-            return ["bash", "-c", FRAME.replace("{text}", 'python3 -c "$PROGRAM"').replace("set -eo", f"PROGRAM={quoted(text)}\nset -eo")]
-        script = self.node / f"page-{os.getpid()}.mjs"
+        # A module of Node looks for its packages beside itself.
+        kind, folder = ("py", self.folder.parent) if block.language == "python" else ("mjs", self.node)
+        script = folder / f"block-{os.getpid()}-{block.line}.{kind}"
         script.write_text(text)
-        return ["bash", "-c", FRAME.replace("{text}", f"node {quoted(str(script))}")]
+        program = "python3" if kind == "py" else "node"
+        return ["bash", "-c", FRAME.replace("{text}", f"{program} {shlex.quote(str(script))}")]
 
     def _start(self, block, text):
         log = tempfile.TemporaryFile("w+", dir=self.temporary.name)
@@ -121,10 +123,6 @@ class Session:
             log.seek(0)
             texts.append(log.read())
         return "\n--- in the background:\n" + "\n".join(texts) if texts else ""
-
-
-def quoted(text):
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def answers(port):

@@ -42,7 +42,8 @@ class Reference(unittest.TestCase):
     def test_keys_of_stored_objects(self):
         prefixes, keys = key_prefixes(), list(first_cells("stored-objects.md", "key", "version"))
         self.assertGreaterEqual(len(prefixes), KEYS_MIN)
-        self.assertEqual([prefix for prefix in prefixes if not any(key.startswith(prefix) for key in keys)], [])
+        unnamed = [prefix for prefix in prefixes if not any(key.startswith(prefix) for key in keys)]
+        self.assertEqual(unnamed, [])
         known = (*prefixes, "{TOPIC}/{SUBSCRIPTION}/")
         self.assertEqual([key for key in keys if not key.startswith(known)], [])
 

@@ -1,4 +1,4 @@
-"""README.md's way onto AWS, word by word, up to an emulator that takes the stack: nothing is asked, the
+"""The documents' way onto AWS, word by word, up to an emulator that takes the stack: nothing is asked, the
 function that needs the admin key is given its digest alone, and later deployments keep what was given."""
 
 import hashlib
@@ -9,7 +9,7 @@ import unittest
 
 import boto3
 
-import readme
+import page
 from checkout import ROOT, Checkout
 
 sys.path.append(str(ROOT / "infra" / "localstack"))
@@ -31,7 +31,7 @@ class Deploy(unittest.TestCase):
             "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
         }
-        commands = readme.block("On AWS", "sam deploy --parameter-overrides AdminKeySha256=")
+        commands = page.block("Deploy", "sam deploy --parameter-overrides AdminKeySha256=")
         told = cls.checkout.run(f'{commands}\nprintf "\\n%s" "$POSTHASTE_KEY"', **cls.environment)
         cls.key = told.splitlines()[-1]
 
