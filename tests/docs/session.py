@@ -41,7 +41,7 @@ class Session:
 
     def __init__(self, programs, node):
         self.node = node
-        self.ports, self.background = {}, []
+        self.ports, self.background, self.scripts = {}, [], []
         self.temporary = tempfile.TemporaryDirectory(prefix="posthaste-docs-")
         top = pathlib.Path(self.temporary.name)
         self.folder, state = top / "work", top / "state"
@@ -63,6 +63,8 @@ class Session:
     def __exit__(self, *_):
         for process, _ in reversed(self.background):
             stop(process)
+        for script in self.scripts:
+            script.unlink()
         self.temporary.cleanup()
 
     def run(self, block):
@@ -94,6 +96,7 @@ class Session:
         kind, folder = ("py", self.folder.parent) if block.language == "python" else ("mjs", self.node)
         script = folder / f"block-{os.getpid()}-{block.line}.{kind}"
         script.write_text(text)
+        self.scripts.append(script)
         program = "python3" if kind == "py" else "node"
         return ["bash", "-c", FRAME.replace("{text}", f"{program} {shlex.quote(str(script))}")]
 
