@@ -21,6 +21,9 @@ POLL_SECONDS = 0.05
 SERVER_PORT = "8080"
 PORTS = re.compile(r"\b(8080|900\d)\b")
 
+# Free ports are taken from here: below those that the system gives to outgoing connections.
+PORTS_TAKEN = range(20_000, 32_000)
+
 # Keeps what `export` and `cd` did for the next block.
 FRAME = """
 [ ! -f "$STATE/exports" ] || . "$STATE/exports"
@@ -84,10 +87,16 @@ class Session:
     def port(self, written):
         """The free port that takes the place of the one in the document."""
         if written not in self.ports:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.ports[written] = free.getsockname()[1]
+            begin = PORTS_TAKEN.start + os.getpid() % len(PORTS_TAKEN)
+            candidates = (*range(begin, PORTS_TAKEN.stop), *PORTS_TAKEN)
+            self.ports[written] = next(one for one in candidates if self._is_free(one))
         return self.ports[written]
+
+    def _is_free(self, port):
+        if port in self.ports.values():
+            return False
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) != 0
 
     def _command(self, block, text):
         if block.language == "sh":
