@@ -18,7 +18,7 @@ struct CheckError {
 
 /// Error of a data folder that is damaged.
 #[derive(Debug, thiserror::Error)]
-#[error("{damages} damages in the data folder {}", folder.display())]
+#[error("the data folder {} is damaged in {damages} places", folder.display())]
 struct Damaged {
     folder: PathBuf,
     damages: u64,
@@ -60,7 +60,7 @@ fn reply(report: &CheckReport) -> Reply {
         "messages": messages, "objects": objects, "withoutDigest": without_digest,
         "damages": damages, "named": named,
     }));
-    let reply = reply.line(format!("{messages} messages and {objects} objects read, {damages} damages"));
+    let reply = reply.line(format!("{messages} messages and {objects} objects read, {damages} of them damaged"));
     let reply = match without_digest {
         0 => reply,
         some => reply.line(format!("{some} messages of an older version carry no digest")),

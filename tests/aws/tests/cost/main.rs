@@ -1,5 +1,6 @@
 //! The cost of a delivery on AWS: the exact requests to SQS and S3, counted at the strict double, and the
-//! dollars that they come to. README shows the dollars; a number that changes here changes there as well.
+//! dollars that they come to. docs/src/operating/aws.md shows the dollars; a number that changes here changes
+//! there too.
 
 #![expect(clippy::cast_precision_loss, reason = "counts become dollars, shown to the cent")]
 
