@@ -169,6 +169,9 @@ fn the_admin_key_is_made_once_and_opens_the_next_run_too() {
     server.signal("TERM");
     assert_eq!(server.end(), Some(0));
     let server = Server::start(folder.path(), &[]);
+    server.signal("HUP");
+    assert_eq!(server.end(), Some(0));
+    let server = Server::start(folder.path(), &[]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
     let output = run(&["topics", "--json", "--url", &server.url, "--key", key.trim()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

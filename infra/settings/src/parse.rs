@@ -1,8 +1,10 @@
 //! Parsers of values.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use posthaste_core::model::KeyDigest;
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
@@ -49,6 +51,17 @@ where
     Refusal: From<T::Err>,
 {
     Ok(text.parse()?)
+}
+
+/// A network, or one address, which is the network of that address alone.
+pub(crate) fn network(text: &str) -> Result<IpNet, Refusal> {
+    text.parse::<IpAddr>().map_or_else(|_| parsed(text), |address| Ok(address.into()))
+}
+
+/// An address and port. A port alone, or with the name `localhost`, is one of IPv4's loopback.
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Refusal> {
+    let port = text.strip_prefix("localhost:").unwrap_or(text).parse::<u16>();
+    port.map_or_else(|_| parsed(text), |port| Ok((Ipv4Addr::LOCALHOST, port).into()))
 }
 
 /// Settings in one variable.
@@ -119,4 +132,28 @@ fn named<T, const N: usize>(text: &str, values: [(&str, T); N]) -> Result<T, Ref
 
 fn expected<T>(value: Option<T>) -> Result<T, Refusal> {
     value.ok_or_else(|| Unexpected.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_may_be_one_address() {
+        assert_eq!(network("127.0.0.1").unwrap(), "127.0.0.1/32".parse::<IpNet>().unwrap());
+        assert_eq!(network("fd00::1").unwrap(), "fd00::1/128".parse::<IpNet>().unwrap());
+        assert_eq!(network("10.0.0.0/8").unwrap(), "10.0.0.0/8".parse::<IpNet>().unwrap());
+        assert!(network("10.0.0").is_err() && network("").is_err());
+    }
+
+    #[test]
+    fn a_port_alone_is_one_of_loopback() {
+        for text in ["8093", "localhost:8093", "127.0.0.1:8093"] {
+            assert_eq!(listen_address(text).unwrap(), "127.0.0.1:8093".parse().unwrap(), "{text}");
+        }
+        assert_eq!(listen_address("[::1]:8093").unwrap(), "[::1]:8093".parse().unwrap());
+        assert!(
+            ["localhost", "65536", "example.com:80", ""].iter().all(|text| listen_address(text).is_err())
+        );
+    }
 }

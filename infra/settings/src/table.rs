@@ -49,7 +49,7 @@ const MAX_AGE_SECS: Form = Form::Number(0, 300);
 /// The schedule starts monitor once a minute.
 const INTERVAL_SECS: Form = Form::Number(1, 60);
 
-const NETWORKS: Form = Form::List("networks as in 10.0.0.0/8,fd00::/8, separated by commas");
+const NETWORKS: Form = Form::List("networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas");
 const QUEUE_URL: Form = Form::Text("the URL of a queue");
 const BUCKET: Form = Form::Text("the name of a bucket");
 const WEB_URL: Form = Form::Text("a URL that begins with https:// or http://");
@@ -96,9 +96,10 @@ macro_rules! table {
 }
 
 table! {
-    LISTEN: SocketAddr = parsed,
+    LISTEN: SocketAddr = parse::listen_address,
         Some(ServeOption::new("listen", "POSTHASTE_LISTEN", "ADDRESS",
-            "The address and port to listen on. Port 0 takes a free one; the log says which.")
+            "The address and port to listen on; a port alone is one of 127.0.0.1. Port 0 takes a free one, and the \
+             log says which.")
             .default("127.0.0.1:8080")),
         None;
     CONFIG: PathBuf = parsed,
@@ -106,7 +107,7 @@ table! {
             "A YAML file to apply at the start, as `apply -f` does. May be given more than once.")
             .form(Form::Files)),
         None;
-    ALLOW_ENDPOINTS: IpNet = parsed,
+    ALLOW_ENDPOINTS: IpNet = parse::network,
         Some(ServeOption::new("allow-endpoints", "ALLOW_ENDPOINTS", "CIDR",
             "Addresses that endpoints may have although they are not public, and that plain http and any \
              port are allowed to. For development, such as 127.0.0.0/8. May be given more than once, or as \
@@ -164,7 +165,7 @@ table! {
             .form(Form::Number(1, u32::MAX as i64)).default("4096")
             .more("Fewer where the limit of open files is low: a quarter of it and 64 are kept free.")),
         None;
-    TRUSTED_PROXIES: IpNet = parsed,
+    TRUSTED_PROXIES: IpNet = parse::network,
         Some(ServeOption::new("trusted-proxies", "POSTHASTE_TRUSTED_PROXIES", "CIDR",
             "Addresses of proxies in front of this server, such as 10.0.0.0/8. Connections of any other \
              address that have not sent a request yet are bounded. May be given more than once, or as a \

@@ -60,7 +60,8 @@ fn reply(report: &CheckReport) -> Reply {
         "messages": messages, "objects": objects, "withoutDigest": without_digest,
         "damages": damages, "named": named,
     }));
-    let reply = reply.line(format!("{messages} messages and {objects} objects read, {damages} of them damaged"));
+    let reply =
+        reply.line(format!("{messages} messages and {objects} objects read, {damages} of them damaged"));
     let reply = match without_digest {
         0 => reply,
         some => reply.line(format!("{some} messages of an older version carry no digest")),

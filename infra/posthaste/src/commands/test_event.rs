@@ -11,7 +11,7 @@ use super::session::Session;
 use super::source;
 use crate::cli::SubscriptionArgs;
 use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::output::{Reply, clean};
 
 /// Error of a test event that the endpoint did not take.
 #[derive(Debug, thiserror::Error)]
@@ -62,9 +62,4 @@ fn shown(attempt: &TestAttempt) -> Reply {
 
 fn headers(reply: Reply, headers: &BTreeMap<String, String>) -> Reply {
     headers.iter().fold(reply, |reply, (name, value)| reply.line(format!("{name}: {}", clean(value))))
-}
-
-/// Text from outside must not steer the terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

@@ -31,7 +31,7 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
 }
 
 async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), ServeError> {
-    let mut signals = Signals::listen().map_err(ServeError::Process)?;
+    let mut signals = Signals::listen_with_hangup().map_err(ServeError::Process)?;
     let mut app = App::start(settings).await?;
     let url = app.url();
     tracing::info!(%url, data = %settings.data_dir.display(), "listening on {url}");

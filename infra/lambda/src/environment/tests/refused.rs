@@ -80,7 +80,7 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     check::<Deliver>("REQUESTS_PER_LINK_MAX", &["0", "401"], "a whole number from 1 to 400");
     let origin = "a host name such as hooks.example.com";
     check::<Deliver>("WEBHOOK_ORIGIN", &["two words", "a\r\nb: c", "münchen.example"], origin);
-    let networks = "networks as in 10.0.0.0/8,fd00::/8, separated by commas";
+    let networks = "networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas";
     check::<Deliver>("ALLOW_ENDPOINTS", &["127.0.0.1", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
     check::<ManageEnvironment>("ALLOW_ENDPOINTS", &["localhost"], networks);
     let server = "an address and port such as 10.0.0.2:53";
