@@ -31,7 +31,7 @@ Exit codes:
   5  the key was not accepted
   6  refused by back pressure: try again after the time the message names
   7  the server is not there, or not able to answer now
-  130, 143  ended by SIGINT (Ctrl-C) or SIGTERM: publish --rate says where to go on; serve ends with 0 after one
+  130, 143  ended by SIGINT (Ctrl-C) or SIGTERM: publish --rate says where to go on; serve ends with 0
   129  publish --rate ended by SIGHUP: the terminal is gone";
 
 /// Webhook delivery: publish events, and every subscriber gets them, or you find them in the dead letters.

@@ -1,5 +1,5 @@
-//! `listen`: a receiver on this machine. It verifies signatures, prints what arrives, and answers as the command
-//! line says. For a first webhook, and for people who write receivers.
+//! `listen`: a receiver on this machine. It verifies signatures, prints what arrives, and answers as the
+//! command line says. For a first webhook, and for people who write receivers.
 
 mod received;
 
@@ -89,8 +89,9 @@ async fn listen(port: u16, receiver: Receiver) -> Result<(), ListenError> {
     let (address, listener) = bound.map_err(|source| ListenError::Port { port, source })?;
     receiver.say_hello(address);
     let router = Router::new().fallback(receive).layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
+    let router = router.with_state(Arc::new(receiver));
     tokio::select! {
-        served = axum::serve(listener, router.with_state(Arc::new(receiver))) => served.map_err(ListenError::Process),
+        served = axum::serve(listener, router) => served.map_err(ListenError::Process),
         _ = signals.next() => Ok(()),
     }
 }

@@ -1,5 +1,7 @@
 //! `listen` as a process: requests of a server, and what the receiver makes of them.
 
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Lines};
@@ -67,21 +69,21 @@ fn deliver_to(receiver: &Receiver, validation: &str) -> (tempfile::TempDir, Serv
 fn a_signed_event_is_verified_printed_and_answered() {
     let mut receiver = Receiver::start(&["--secret", OTHER_SECRET, "--secret", SECRET, "--answer", "202"]);
     let _server = deliver_to(&receiver, "none");
-    let received = receiver.next();
-    assert_eq!([&received["method"], &received["path"]], ["POST", "/hooks"]);
-    assert_eq!((&received["signature"], &received["status"]), (&"signature verified".into(), &202.into()));
-    let event: Value = serde_json::from_str(received["body"].as_str().unwrap()).unwrap();
+    let request = receiver.next();
+    assert_eq!([&request["method"], &request["path"]], ["POST", "/hooks"]);
+    assert_eq!((&request["signature"], &request["status"]), (&"signature verified".into(), &202.into()));
+    let event: Value = serde_json::from_str(request["body"].as_str().unwrap()).unwrap();
     assert_eq!(event["type"], "order.paid");
-    assert_eq!(received["headers"]["aeg-subscription-name"], "billing");
+    assert_eq!(request["headers"]["aeg-subscription-name"], "billing");
 }
 
 #[test]
 fn an_event_that_another_secret_signed_is_answered_401() {
     let mut receiver = Receiver::start(&["--secret", OTHER_SECRET]);
     let _server = deliver_to(&receiver, "none");
-    let received = receiver.next();
-    assert_eq!(received["status"], 401);
-    assert_eq!(received["signature"], "SIGNATURE REFUSED: no signature fits the secret and the body");
+    let request = receiver.next();
+    assert_eq!(request["status"], 401);
+    assert_eq!(request["signature"], "SIGNATURE REFUSED: no signature fits the secret and the body");
 }
 
 #[test]

@@ -98,8 +98,8 @@ macro_rules! table {
 table! {
     LISTEN: SocketAddr = parse::listen_address,
         Some(ServeOption::new("listen", "POSTHASTE_LISTEN", "ADDRESS",
-            "The address and port to listen on; a port alone is one of 127.0.0.1. Port 0 takes a free one, and the \
-             log says which.")
+            "The address and port to listen on; a port alone is one of 127.0.0.1. Port 0 takes a free one, \
+             and the log says which.")
             .default("127.0.0.1:8080")),
         None;
     CONFIG: PathBuf = parsed,

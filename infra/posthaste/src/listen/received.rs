@@ -50,7 +50,7 @@ impl Received {
                 .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))),
         );
         if !self.body.is_empty() {
-            lines.extend(["".to_owned(), self.body_text()]);
+            lines.extend([String::new(), self.body_text()]);
         }
         clean(&lines.join("\n"))
     }

@@ -21,6 +21,7 @@ fn the_reference_page_says_what_the_table_and_the_template_say() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(path).unwrap_or_default();
-    let renew = "docs/src/reference/settings.md is stale: POSTHASTE_RENEW=1 cargo test -p posthaste-settings renews it";
+    let renew = "docs/src/reference/settings.md is stale: POSTHASTE_RENEW=1 cargo test -p posthaste-settings \
+        renews it";
     assert!(written == page, "{renew}");
 }
