@@ -26,7 +26,8 @@ impl Receiver {
         let mut child = posthaste(&arguments).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut receiver = Self { child, lines, url: String::new() };
-        receiver.url = receiver.next()["url"].as_str().unwrap().to_owned();
+        let hello = receiver.next();
+        receiver.url += hello["url"].as_str().unwrap();
         receiver
     }
 
