@@ -45,7 +45,8 @@ class Session:
     def __init__(self, programs, node):
         self.node = node
         self.ports, self.background, self.scripts = {}, [], []
-        self.temporary = tempfile.TemporaryDirectory(prefix="posthaste-docs-")
+        # Beside the build: a document shows a disk of which more than 1 % is used.
+        self.temporary = tempfile.TemporaryDirectory(prefix="docs-", dir=programs.parent)
         top = pathlib.Path(self.temporary.name)
         self.folder, state = top / "work", top / "state"
         for folder in (self.folder, state, top / "home"):
