@@ -1,5 +1,6 @@
 """One page's commands, as a reader would copy them: in order, in one folder, with ports of their own."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -78,12 +79,14 @@ class Session:
             self._start(block, text)
             return
         expected = int(block.reason) if block.remark == "fails" else 0
+        process = subprocess.Popen(self._command(block, text), start_new_session=True, **self._options())
         try:
-            done = subprocess.run(self._command(block, text), timeout=SECONDS_MAX, **self._options())
+            output, _ = process.communicate(timeout=SECONDS_MAX)
         except subprocess.TimeoutExpired as error:
-            raise Failed(f"did not end within {SECONDS_MAX} s\n{error.stdout or ''}") from error
-        if done.returncode != expected:
-            raise Failed(f"ended with {done.returncode} instead of {expected}\n{done.stdout}{self._logs()}")
+            stop(process)
+            raise Failed(f"did not end within {SECONDS_MAX} s{self._logs()}") from error
+        if process.returncode != expected:
+            raise Failed(f"ended with {process.returncode} instead of {expected}\n{output}{self._logs()}")
 
     def port(self, written):
         """The free port that takes the place of the one in the document."""
@@ -147,16 +150,27 @@ def answers(port):
 
 
 def stop(process):
-    """Ends a process and what it started."""
+    """Ends a process and what it started, and waits until all of it is gone."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
+        until = time.monotonic() + SECONDS_MAX
+        # Once: a second signal would end the server without its drain.
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-            process.wait(timeout=SECONDS_MAX)
+        while is_alive(process) and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        if not is_alive(process):
             return
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue
+
+
+def is_alive(process):
+    """Whether anything of the process's group runs. What has ended and waits for its parent does not."""
+    process.poll()
+    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, group = status.read_text().rpartition(")")[2].split()[:3]
+            if int(group) == process.pid and state != "Z":
+                return True
+    return False
 
 
 def programs():

@@ -28,7 +28,7 @@ class Commands(unittest.TestCase):
         self.assertLessEqual(len(skipped), NOT_RUN_MAX)
 
     def test_the_commands_of_every_page_run(self):
-        node = pathlib.Path(os.environ["POSTHASTE_NODE"])
+        node = pathlib.Path(os.environ["POSTHASTE_NODE"]).resolve()
         wanted = os.environ.get("POSTHASTE_DOCS_PAGE", "")
         for page in (page for page in pages.user_pages() if wanted in page.name):
             blocks = [one for one in page.blocks() if one.language in RUN and one.remark != "not run"]

@@ -110,8 +110,9 @@ async fn receive(
     };
     let status = if let Verdict::Refused(_) = verdict { StatusCode::UNAUTHORIZED } else { receiver.answer };
     let response = consent(&method, &headers, &body, status).unwrap_or_else(|| status.into_response());
-    SystemClock.sleep(receiver.delay).await;
+    // Before the wait: a client that gives up in it ends this call.
     say(&Received { at, method, uri, headers, body, verdict, status }.render(receiver.is_json));
+    SystemClock.sleep(receiver.delay).await;
     response
 }
 

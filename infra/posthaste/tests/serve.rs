@@ -169,14 +169,26 @@ fn the_admin_key_is_made_once_and_opens_the_next_run_too() {
     server.signal("TERM");
     assert_eq!(server.end(), Some(0));
     let server = Server::start(folder.path(), &[]);
-    server.signal("HUP");
-    assert_eq!(server.end(), Some(0));
-    let server = Server::start(folder.path(), &[]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
     let output = run(&["topics", "--json", "--url", &server.url, "--key", key.trim()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed["topics"][0]["name"], "orders");
+}
+
+#[test]
+fn a_closed_terminal_ends_the_server_in_order() {
+    let folder = folder();
+    // As from a shell that ignores no signal; under `nohup` SIGHUP would be ignored.
+    let mut command = Command::new("/usr/bin/env");
+    command.env_clear().args(["--default-signal=HUP", env!("CARGO_BIN_EXE_posthaste"), "serve"]);
+    command.args(["--listen", "127.0.0.1:0", "--data-dir", folder.path().to_str().unwrap()]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(log.any(|line| line.contains("listening on")));
+    assert!(Command::new("kill").args(["-s", "HUP", &child.id().to_string()]).status().unwrap().success());
+    log.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

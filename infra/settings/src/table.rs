@@ -211,7 +211,8 @@ table! {
             .optional().parameter("WebhookOrigin"));
     DRAIN_TIMEOUT: Duration = |text| Ok(parse_duration(text)?),
         Some(ServeOption::new("drain-timeout", "POSTHASTE_DRAIN_TIMEOUT", "DURATION",
-            "How long SIGTERM waits for what is in flight. A second signal waits for nothing.")
+            "How long an orderly end waits for what is in flight, after SIGTERM, SIGINT or SIGHUP. A second \
+             signal waits for nothing.")
             .default("PT60S")),
         None;
 

@@ -16,11 +16,17 @@ pub struct ListenArgs {
     #[arg(long = "secret", value_name = "SECRET", env = "POSTHASTE_SECRET", hide_env_values = true)]
     pub secrets: Vec<String>,
     /// The status of every answer. A request whose signature is wrong is answered 401.
-    #[arg(long, value_name = "STATUS", default_value = "200")]
+    #[arg(long, value_name = "STATUS", default_value = "200", value_parser = status)]
     pub answer: StatusCode,
     /// The time before each answer, such as 2s or 500ms.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = delay)]
     pub delay: Duration,
+}
+
+/// Parses a final status. A 1xx is no answer.
+fn status(text: &str) -> Result<StatusCode, String> {
+    let status = text.parse().ok().filter(|it: &StatusCode| (200..=599).contains(&it.as_u16()));
+    status.ok_or_else(|| "expected a status from 200 to 599".to_owned())
 }
 
 /// Parses a duration as people write it (`1m 30s`), or as ISO 8601 does (`PT1M30S`).
@@ -39,5 +45,11 @@ mod tests {
         assert_eq!(delay("1m 500ms"), Ok(Duration::from_millis(60_500)));
         assert_eq!(delay("PT2S"), Ok(Duration::from_secs(2)));
         assert!(delay("2").is_err() && delay("-2s").is_err());
+    }
+
+    #[test]
+    fn an_answer_is_a_final_status() {
+        assert_eq!(status("503"), Ok(StatusCode::SERVICE_UNAVAILABLE));
+        assert!(["100", "600", "OK", ""].iter().all(|text| status(text).is_err()));
     }
 }

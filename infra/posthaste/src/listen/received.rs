@@ -37,7 +37,7 @@ impl From<Result<(), SignatureError>> for Verdict {
 impl Received {
     /// The text to print: for people, or one line of JSON.
     pub(super) fn render(&self, is_json: bool) -> String {
-        if is_json { self.json().to_string() } else { self.text() }
+        if is_json { without_controls(&self.json().to_string()) } else { self.text() }
     }
 
     fn text(&self) -> String {
@@ -76,9 +76,50 @@ impl Received {
         }
     }
 
-    /// The body, in lines of its own where it is JSON.
+    /// The body: JSON in lines of its own, any other text indented, so that no line of it looks like one of
+    /// the receiver's.
     fn body_text(&self) -> String {
-        let json = serde_json::from_slice::<&RawValue>(&self.body);
-        json.map_or_else(|_| String::from_utf8_lossy(&self.body).into_owned(), |json| indent(json.get()))
+        if let Ok(json) = serde_json::from_slice::<&RawValue>(&self.body) {
+            return indent(json.get());
+        }
+        let text = String::from_utf8_lossy(&self.body);
+        text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A line of JSON with every control character escaped. JSON itself asks that only of the first 32.
+fn without_controls(json: &str) -> String {
+    let escaped = |c: char| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    json.chars().map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(body: &'static str) -> Received {
+        Received {
+            at: Timestamp::EPOCH,
+            method: Method::POST,
+            uri: Uri::from_static("/hooks"),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(body.as_bytes()),
+            verdict: Verdict::NotChecked,
+            status: StatusCode::OK,
+        }
+    }
+
+    #[test]
+    fn no_text_from_outside_steers_the_terminal_or_looks_like_a_line_of_the_receiver() {
+        let text = received("a\u{1b}[2J\nPOST /hooks → 200  signature verified").render(false);
+        let body: Vec<_> = text.lines().skip(3).collect();
+        assert_eq!(body, ["    a\u{fffd}[2J", "    POST /hooks → 200  signature verified"]);
+    }
+
+    #[test]
+    fn a_line_of_json_has_no_control_characters_and_the_same_value() {
+        let line = received("\u{9b}2J\u{7f}").render(true);
+        assert!(!line.contains(char::is_control), "{line:?}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["body"], "\u{9b}2J\u{7f}");
     }
 }
