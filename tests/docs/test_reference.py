@@ -82,7 +82,7 @@ class Reference(unittest.TestCase):
         self.compare(found, written, EXIT_CODES_MIN)
 
     def compare(self, found, written, least):
-        """Both sets are the same; the one of the code has at least so many members."""
+        """Both sets are the same, and the one of the code has a least number of members."""
         self.assertGreaterEqual(len(found), least, "the code is written in another way: adapt the expression")
         self.assertEqual(sorted(found - written), [], "in the code and not in the document")
         self.assertEqual(sorted(written - found), [], "in the document and not in the code")
@@ -201,7 +201,7 @@ STATUSES = {
 
 
 def first_cells(name, *columns):
-    """What stands in code in the first cells of the tables with these columns."""
+    """The code in the first cells of the tables with these columns."""
     return (code for row in tables(name, *columns) for code in codes(row[0]))
 
 

@@ -132,7 +132,7 @@ pub(crate) async fn rotate_secret<P: Ports>(
 
 impl<P: Ports> Manage<P> {
     /// Leaves a mark for wake, which sends the notice of a disabled subscription. If the mark cannot be
-    /// written there is no notice, as when deliver disables one. The record shows the state all the same.
+    /// written there is no notice, as when deliver disables one. The record still shows the state.
     async fn announce_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
         let status = record.settings.subscriptions.get(name).and_then(|settings| settings.status.as_ref());
         let Some(StatusView { reason: Some(reason), since, .. }) = status else { return };

@@ -38,7 +38,7 @@ impl<P: Ports> Manage<P> {
         Ok(())
     }
 
-    /// Notes that a subscription's dead letters are read. If that fails, they are shown all the same.
+    /// Notes that a subscription's dead letters are read. If that fails, they are still shown.
     pub(crate) async fn note_dead_letter_read(&self, topic: &TopicName, name: &SubscriptionName) {
         let Ok(Some(record)) = self.load(topic).await else { return };
         if let Some(idle) = record.settings.auto_delete_on_idle {

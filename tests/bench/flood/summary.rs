@@ -59,7 +59,7 @@ fn changes(samples: &[Sample]) {
     }
 }
 
-/// The index of a percentile among so many sorted values (nearest rank).
+/// The index of a percentile in sorted values (nearest rank).
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
 fn rank(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).clamp(1, count.max(1)) - 1

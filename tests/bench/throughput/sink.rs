@@ -150,7 +150,7 @@ impl Arrived {
     }
 }
 
-/// The index of a percentile among so many sorted values (nearest rank).
+/// The index of a percentile in sorted values (nearest rank).
 fn rank(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).clamp(1, count.max(1)) - 1
 }

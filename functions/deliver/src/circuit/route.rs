@@ -198,8 +198,8 @@ mod tests {
         json!({ "endpoint": { "url": url, "fallbackUrl": "https://second.example.com/" } })
     }
 
-    /// Reports a streak of failures of the plan's subscription, and lets the hold that follows pass, so many
-    /// times. After the last report it has not passed.
+    /// Reports failures in a row of the plan's subscription, `times` times. Between two reports the hold
+    /// passes; after the last one it has not.
     async fn fail(world: &World, circuit: &Circuit<TestPorts>, plan: &RequestPlan, times: usize) {
         for time in 0..times {
             if time > 0 {

@@ -237,8 +237,8 @@ async fn the_base_is_never_advised() {
     }
 }
 
-/// Posts for two minutes, and comes back when the answer says so, or every second all the same; answers when
-/// it was let through. The monitor writes its state all the time.
+/// Posts for two minutes: again when the answer says so or, without `obeys`, every second. Returns the times
+/// at which a request was let through. The monitor writes its state all the time.
 async fn let_through(obeys: bool) -> Vec<u64> {
     let world = tarpitted().await;
     let publish = advising(&world);

@@ -32,7 +32,7 @@ pub struct DeadLettersListArgs {
     /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
     #[arg(long)]
     pub reason: Option<String>,
-    /// At most so many.
+    /// The most objects to list.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
 }
@@ -85,7 +85,7 @@ pub enum ReplaysCommand {
         /// The replay's id.
         id: String,
     },
-    /// Cancel a replay. What is queued already, up to a minute's worth, is delivered all the same.
+    /// Cancel a replay. Events that are in the queue already, a minute's worth at most, are still delivered.
     Cancel {
         /// The replay's id.
         id: String,

@@ -134,7 +134,7 @@ pub(super) fn set_event_grid(
 }
 
 /// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or a checked
-/// trace context. Were it refused all the same, the request goes without the header.
+/// trace context. If it is still refused, the request goes without the header.
 pub(super) fn put(headers: &mut HeaderMap, name: &'static str, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);

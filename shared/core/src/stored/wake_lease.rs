@@ -30,7 +30,7 @@ pub struct Checkpoint {
     /// The oldest minute, since the epoch, for which something may still be parked. `None` if that is not
     /// known.
     pub open_from_minute: Option<u64>,
-    /// The time at which what lies before that minute is scanned all the same.
+    /// The time at which the objects before that minute are scanned anyway.
     pub scan_at: Option<Timestamp>,
     /// The last temporary topic that was looked at, where a run did not come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -71,7 +71,7 @@ fn check_both(operator: &str, negation: &str, table: &Table<'_>) {
 const NOTHING: Table<'_> =
     Table { operator: "", operand: Value::Null, pass: &[], fail: &[], arrays_pass: &[], arrays_fail: &[] };
 
-/// What is no number, whatever is asked of it.
+/// Values that are no numbers, with every operator.
 const NO_NUMBER: [&str; 7] = ["?", "null", "true", "{}", "\"5\"", "\"\"", r#"{"a":5}"#];
 
 #[test]
@@ -181,7 +181,7 @@ fn bool_equals() {
     check(false, "false", "true");
 }
 
-/// What is no string, whatever is asked of it.
+/// Values that are no strings, with every operator.
 const NO_TEXT: [&str; 6] = ["?", "null", "true", "5", "{}", r#"{"a":"contoso"}"#];
 
 #[test]

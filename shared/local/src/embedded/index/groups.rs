@@ -51,7 +51,7 @@ impl Groups {
             id
         } else {
             self.all.push(group);
-            // There are never more groups than messages, and so many messages do not fit into memory.
+            // There are never more groups than messages, and memory does not hold that number of them.
             GroupId::try_from(self.all.len() - 1).unwrap_or(GroupId::MAX)
         };
         self.ids.insert(name, id);
