@@ -9,8 +9,6 @@ mod permissions;
 mod run;
 mod turns;
 
-use std::collections::VecDeque;
-use std::error::Error;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -47,11 +45,7 @@ pub(crate) async fn release_held<'a, P: Ports>(
 
 async fn release<P: Ports>(held: &mut HeldRun<'_, P>, has_moved: bool) {
     held.forced.begin(has_moved).await;
-    held.folders = folders::find(held.run, &mut held.held_to).await.unwrap_or_else(|error| {
-        let error = &error as &dyn Error;
-        tracing::error!(error, "held deliveries not listed, the next run goes on");
-        VecDeque::new()
-    });
+    held.folders = folders::find(held.run, &mut held.held_to).await;
     release_in_passes(held).await;
     held.forced.end().await;
 }

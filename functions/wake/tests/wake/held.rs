@@ -2,7 +2,7 @@
 //! state of their link.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 use serde_json::{Value, json};
 
+use crate::wiring::PAGE;
 use crate::world::World;
 use posthaste_testkit::memory::MemoryStore;
 
@@ -205,6 +206,27 @@ async fn a_run_that_cannot_look_at_all_folders_leaves_where_the_next_goes_on() {
     assert_eq!(world.lease().await["heldTo"], "held/orders.s5990");
     assert_eq!(run(&world, 5).await.held_sent, 1);
     assert_eq!(world.lease().await["heldTo"], Value::Null);
+}
+
+#[tokio::test]
+async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run_begins_with_that_page() {
+    for page in 0..4 {
+        let pages = AtomicUsize::new(0);
+        let fails = Plan::by(move |effect| {
+            let is_page = effect.operation == Operation::List && effect.key == layout::HELD;
+            let fails = is_page && pages.fetch_add(1, Ordering::Relaxed) == page;
+            fails.then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
+        });
+        let world = World::with(&fails, &Plan::none());
+        for n in 0..10 {
+            hold(&world, &format!("s{n}"), HOUR, "x", 1).await;
+        }
+        assert_eq!(run(&world, 5).await.held_sent, page * PAGE);
+        let after = (page > 0).then(|| format!("held/orders.s{}0", page * PAGE - 1));
+        assert_eq!(world.lease().await["heldTo"], json!(after));
+        assert_eq!((run(&world, 5).await.held_sent, fails.faults()), (10 - page * PAGE, 1));
+        assert_eq!(world.lease().await["heldTo"], Value::Null);
+    }
 }
 
 #[tokio::test]

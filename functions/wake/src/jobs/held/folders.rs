@@ -5,7 +5,7 @@ use std::error::Error;
 
 use posthaste_core::release::HeldFolder;
 use posthaste_core::stored::layout;
-use posthaste_ports::{ListPage, PortError, Ports};
+use posthaste_ports::{ListPage, Ports};
 
 use crate::run::Run;
 
@@ -15,26 +15,36 @@ const FOLDERS_MAX: usize = 1000;
 /// Most requests with which one run looks for folders.
 const LISTS_MAX: usize = 200;
 
-/// Finds the folders after `held_to`, which becomes the key after which the next run goes on.
-pub(super) async fn find<P: Ports>(
-    run: Run<'_, P>,
-    held_to: &mut Option<String>,
-) -> Result<VecDeque<HeldFolder>, PortError> {
+/// Finds the folders after `held_to`, which becomes the key after which the next run goes on. If a page cannot
+/// be listed, the folders before it have their turn in this run, and the next run begins with that page.
+pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>) -> VecDeque<HeldFolder> {
     let mut folders = Vec::new();
     for _ in 0..LISTS_MAX {
-        let ListPage { objects, next_after } =
-            run.ports.list_until(run.begin, layout::HELD, held_to.as_deref()).await?;
-        let keys: Vec<_> = objects.into_iter().map(|object| object.key).collect();
-        for key in keys.iter().filter(|key| layout::held_folder(key).is_none()) {
-            tracing::warn!(%key, "not the key of something held");
+        match run.ports.list_until(run.begin, layout::HELD, held_to.as_deref()).await {
+            Ok(page) => *held_to = sort(page, &mut folders),
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::error!(error, "held deliveries not listed, the next run goes on");
+                break;
+            }
         }
-        let last_name = HeldFolder::sort_page(keys, next_after.is_some(), &mut folders);
-        *held_to = next_after.map(|after| last_name.map_or(after, |name| layout::held_past(&name)));
         if held_to.is_none() || folders.len() >= FOLDERS_MAX {
             break;
         }
     }
-    Ok(folders.into())
+    folders.into()
+}
+
+/// Sorts a page into `folders`. Answers the key after which the next page begins, past the last folder of
+/// this one.
+fn sort(page: ListPage, folders: &mut Vec<HeldFolder>) -> Option<String> {
+    let ListPage { objects, next_after } = page;
+    let keys: Vec<_> = objects.into_iter().map(|object| object.key).collect();
+    for key in keys.iter().filter(|key| layout::held_folder(key).is_none()) {
+        tracing::warn!(%key, "not the key of something held");
+    }
+    let last_name = HeldFolder::sort_page(keys, next_after.is_some(), folders);
+    next_after.map(|after| last_name.map_or(after, |name| layout::held_past(&name)))
 }
 
 /// Lists more of a folder. Answers whether there is something to take.
