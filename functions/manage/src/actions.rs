@@ -104,8 +104,9 @@ pub(crate) async fn force<P: Ports>(
 /// Rotate a subscription's signing secret
 ///
 /// Makes a new secret, which is shown in this answer and never again. It signs first from now on; the present secrets
-/// of the same kind go on signing until the overlap ends, and then vanish by themselves. Secrets of the other kind
-/// stay. The body may be left out.
+/// of the same kind go on signing until the overlap ends, and then vanish by themselves. At most three secrets sign
+/// beside each other, four after the first rotation of three: if one more would sign, the oldest that an earlier
+/// rotation replaced ends at once (`ended`). Secrets of the other kind stay. The body may be left out.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/rotate-secret", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Rotate only if this is its version")),

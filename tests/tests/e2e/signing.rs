@@ -58,6 +58,24 @@ fn during_a_rotation_both_secrets_sign() {
 }
 
 #[test]
+fn after_a_third_rotation_all_but_the_first_secret_sign() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription_with(&endpoint.url("/a"), &json!({ "signing": { "secrets": [OLD] } }));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let path = "/topics/orders/subscriptions/billing/rotate-secret";
+    let rotate = || server.api().manage("POST", path, None).expect(200).json();
+    let rotated = [rotate(), rotate(), rotate()];
+    assert_eq!(rotated.each_ref().map(|it| it["ended"].as_array().map(Vec::len)), [None, None, Some(1)]);
+    topic.publish(&cloud_event("1"));
+    let request = endpoint.wait_for_one("/a");
+    let signed = |secret: &str| signature::count_by(secret, &request);
+    assert_eq!(rotated.each_ref().map(|it| signed(it["secret"].as_str().unwrap())), [1, 1, 1]);
+    assert_eq!(signed(OLD), 0);
+    assert_eq!(request.header("webhook-signature").map(|value| value.split(' ').count()), Some(3));
+}
+
+#[test]
 fn a_binary_event_is_signed_over_its_body() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();

@@ -80,16 +80,37 @@ async fn a_rotation_that_cannot_be_made_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_fourth_secret_waits_for_room() {
+async fn a_third_rotation_ends_the_oldest_secret_and_names_it() {
     let api = Api::with_billing().await;
-    for _ in 0..2 {
+    let first = stored(&api)["secrets"][0].clone();
+    let mut newest = Vec::new();
+    for _ in 0..3 {
+        api.clock.advance(HOUR);
+        newest.insert(0, rotate(&api, "").await.json());
+    }
+    assert_eq!((&newest[1]["ended"], &newest[2]["ended"]), (&Value::Null, &Value::Null));
+    assert_eq!(newest[0]["ended"], json!([mask(&first)]));
+    let secrets: Vec<_> = newest.iter().map(|rotated| &rotated["secret"]).collect();
+    assert_eq!(stored(&api)["secrets"], json!(secrets));
+    assert_eq!(api.get(PATH).await.json()["signing"], newest[0]["signing"]);
+    // The overlap of each goes on as its own rotation said.
+    api.clock.advance(23 * HOUR);
+    assert_eq!(api.get(PATH).await.json()["signing"]["secrets"], json!([mask(secrets[0]), mask(secrets[1])]));
+}
+
+#[tokio::test]
+async fn a_secret_of_the_other_kind_beside_three_waits_for_room() {
+    let api = Api::with_billing().await;
+    for _ in 0..3 {
         assert_eq!(rotate(&api, "").await.status, 200);
         api.clock.advance(HOUR);
     }
-    let problem = rotate(&api, "").await.problem(409, "incompatible");
+    let before = stored(&api);
+    let problem = rotate(&api, r#"{"kind":"v1a"}"#).await.problem(409, "incompatible");
     assert!(problem["detail"].as_str().unwrap().starts_with("3 secrets sign already, the first ends at "));
+    assert_eq!(stored(&api), before);
     api.clock.advance(22 * HOUR);
-    assert_eq!(rotate(&api, "").await.status, 200);
+    assert_eq!(rotate(&api, r#"{"kind":"v1a"}"#).await.status, 200);
     assert_eq!(stored(&api)["secrets"].as_array().unwrap().len(), 3);
 }
 

@@ -2,8 +2,8 @@
 //! disable, force, rotate-secret.
 
 use posthaste_core::api::{
-    ForcedView, IsoTimestamp, RotatedSecret, SigningSettings, StatusState, StatusView, SubscriptionPage,
-    SubscriptionSettings,
+    ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
+    SubscriptionPage, SubscriptionSettings,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -20,6 +20,10 @@ pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types",
 
 /// Actions that ask the endpoint, if it has to consent.
 const ASKING: [&str; 3] = ["validate", "resume", "enable"];
+
+/// The advice where a rotation ended secrets.
+const ENDED: &str =
+    "A receiver that knows only a secret that has ended refuses what comes: give it the new one.";
 
 /// Options of `rotate-secret`. The server checks them, because it knows the limits.
 #[derive(Debug, Serialize)]
@@ -122,24 +126,28 @@ fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     Ok(Reply::new(json!({ "subscriptions": subscriptions })).table(HEADER, rows))
 }
 
-/// The new secret, the key that receivers verify with, and the time until which the older secrets sign.
+/// The new secret, the key that receivers verify with, and the older secrets with the time of their end.
 fn rotated(rotated: &RotatedSecret) -> Reply {
     let mut reply = Reply::new(json!(rotated)).line(rotated.secret.expose());
     if let Some(public_key) = &rotated.public_key {
         reply = reply.line(format!("receivers verify with {public_key}"));
     }
     reply = reply.line("It signs first from now on, and is not shown again.");
-    match older(&rotated.signing) {
-        rows if rows.is_empty() => reply,
-        rows => reply.table(["older secret", "signs until"], rows),
+    let rows: Vec<_> = older(&rotated.signing).chain(rotated.ended.iter().map(ended)).collect();
+    if !rows.is_empty() {
+        reply = reply.table(["older secret", "signs until"], rows);
     }
+    if rotated.ended.is_empty() { reply } else { reply.line(ENDED) }
 }
 
-/// The secrets behind the first one, by their place, and the time until which they sign.
-fn older(signing: &SigningSettings) -> Vec<[String; 2]> {
+/// The secrets behind the first one, and the time until which they sign.
+fn older(signing: &SigningSettings) -> impl Iterator<Item = [String; 2]> {
     let until = |time: Option<IsoTimestamp>| time.map_or("for good".to_owned(), |time| time.0.to_string());
-    let row = |(place, (_, time)): (usize, (_, _))| [(place + 1).to_string(), until(time)];
-    signing.timed().enumerate().skip(1).map(row).collect()
+    signing.timed().skip(1).map(move |(masked, time)| [masked.expose().to_owned(), until(time)])
+}
+
+fn ended(masked: &SecretText) -> [String; 2] {
+    [masked.expose().to_owned(), "now: it has ended".to_owned()]
 }
 
 #[cfg(test)]
@@ -152,17 +160,20 @@ mod tests {
         let rotated: RotatedSecret = serde_json::from_value(json!({
             "secret": "whsk_abc", "kind": "v1a", "publicKey": "whpk_def",
             "signing": {
-                "secrets": ["(masked)", "(masked)", "(masked)"],
+                "secrets": ["(masked:00000003)", "(masked:00000002)", "(masked:00000001)"],
                 "expiresAt": [null, null, "2026-11-22T10:00:00.000Z"],
             },
+            "ended": ["(masked:00000000)"],
         }))
         .unwrap();
         let expected = "whsk_abc\n\
             receivers verify with whpk_def\n\
             It signs first from now on, and is not shown again.\n\
-            OLDER SECRET  SIGNS UNTIL\n\
-            2             for good\n\
-            3             2026-11-22T10:00:00.000Z\n";
+            OLDER SECRET       SIGNS UNTIL\n\
+            (masked:00000002)  for good\n\
+            (masked:00000001)  2026-11-22T10:00:00.000Z\n\
+            (masked:00000000)  now: it has ended\n\
+            A receiver that knows only a secret that has ended refuses what comes: give it the new one.\n";
         assert_eq!(super::rotated(&rotated).render(Style::Plain), expected);
     }
 }

@@ -3,6 +3,7 @@
 mod masks;
 mod settings;
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,8 @@ use crate::model::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRE
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateSecret {
     /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends them at
-    /// once, for a secret that has leaked: receivers that do not know the new one yet refuse what comes.
+    /// once, for a secret that has leaked: receivers that do not know the new one yet refuse what comes. If more would
+    /// sign than may, those that an earlier rotation replaced end at once, the oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<IsoDuration>,
     /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
@@ -42,6 +44,10 @@ pub struct RotatedSecret {
     pub public_key: Option<String>,
     /// All secrets that sign now, masked, and until when.
     pub signing: SigningSettings,
+    /// Secrets that signed until now and sign no more, masked: a receiver that knows none of the others refuses
+    /// what comes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<SecretText>,
 }
 
 /// Why a secret cannot be rotated.
@@ -73,7 +79,8 @@ impl SigningSettings {
     }
 
     /// The settings after a rotation at `now`: `made` signs first, and what is there of its kind ends after
-    /// the overlap, or when it was to end before. Secrets of the other kind stay as they are: a receiver that
+    /// the overlap, or when it was to end before. If that is one secret too many, the oldest of its kind that
+    /// an earlier rotation replaced ends at once. Secrets of the other kind stay as they are: a receiver that
     /// verifies them has not been asked to change.
     pub fn rotated(
         &self,
@@ -85,19 +92,47 @@ impl SigningSettings {
         if overlap > ROTATION_OVERLAP_MAX {
             return Err(RotationError::Overlap(overlap));
         }
-        let (kind, end) = (SignatureKind::of(made.expose()), IsoTimestamp(now + overlap));
+        let kind = SignatureKind::of(made.expose());
+        let mut present = self.clone();
+        loop {
+            let next = present.followed_by(made.clone(), IsoTimestamp(now + overlap)).live(now);
+            // A second rotation beside the first does not get the room that the first one got.
+            let max = if present.is_rotating() { SIGNING_SECRETS_MAX } else { next.secrets_max() };
+            if next.timed().count() <= max {
+                return Ok(next);
+            }
+            present = present.without_oldest(kind).ok_or_else(|| self.full(kind))?;
+        }
+    }
+
+    /// The secrets that sign here and not in `next`, masked.
+    pub(super) fn ended_in(&self, next: &Self) -> Vec<SecretText> {
+        let signs = |secret: &SecretText| next.timed().any(|(other, _)| other == *secret);
+        let ended = self.timed().map(|(secret, _)| secret).filter(|secret| !signs(secret));
+        ended.map(|secret| secret.masked_as_one_of_several()).collect()
+    }
+
+    /// These secrets behind `made`, those of its kind until `end` at most.
+    fn followed_by(&self, made: SecretText, end: IsoTimestamp) -> Self {
+        let kind = SignatureKind::of(made.expose());
         let age = |(secret, time): Timed| {
             let ends = SignatureKind::of(secret.expose()) == kind;
             let time = if ends { Some(time.map_or(end, |time| time.min(end))) } else { time };
             (secret, time)
         };
-        let next = Self::of(std::iter::once((made, None)).chain(self.timed().map(age))).live(now);
-        // A second rotation beside the first does not get the room that the first one got.
-        let max = if self.is_rotating() { SIGNING_SECRETS_MAX } else { next.secrets_max() };
-        if next.timed().count() > max {
-            return Err(self.full(kind));
-        }
-        Ok(next)
+        Self::of(std::iter::once((made, None)).chain(self.timed().map(age)))
+    }
+
+    /// The rest without the secret of this kind that ends first, the last of them where several end together.
+    /// `None` if no secret of this kind ends.
+    fn without_oldest(&self, kind: SignatureKind) -> Option<Self> {
+        let mut timed: Vec<_> = self.timed().collect();
+        let of_kind = |(secret, _): &Timed| SignatureKind::of(secret.expose()) == kind;
+        let ends = timed.iter().enumerate().filter(|(_, one)| of_kind(one));
+        let ends = ends.filter_map(|(index, (_, end))| Some(((*end)?, Reverse(index))));
+        let (_, Reverse(oldest)) = ends.min()?;
+        timed.remove(oldest);
+        Some(Self::of(timed))
     }
 
     fn full(&self, kind: SignatureKind) -> RotationError {
@@ -154,17 +189,55 @@ mod tests {
     }
 
     #[test]
-    fn a_fourth_secret_is_refused_unless_the_old_ones_end_at_once() {
-        let three = json!({ "secrets": ["whsec_a", "whsec_b", "whsk_a"],
+    fn a_third_rotation_ends_the_oldest_secret_and_keeps_the_others() {
+        let three = json!({ "secrets": ["whsec_c", "whsec_b", "whsec_a"],
+            "expiresAt": [null, "2023-11-14T23:00:00.000Z", "2023-11-14T22:30:00.000Z"] });
+        let next = rotated(three.clone(), "whsec_d", HOUR).unwrap();
+        assert_eq!(next["secrets"], json!(["whsec_d", "whsec_c", "whsec_b"]));
+        let times = [Value::Null, json!("2023-11-14T23:13:20.000Z"), json!("2023-11-14T23:00:00.000Z")];
+        assert_eq!(next["expiresAt"], json!(times));
+        let ended = settings(three.clone()).ended_in(&settings(next));
+        assert_eq!(ended, [SecretText::new("whsec_a").masked_as_one_of_several()]);
+        let next = rotated(three, "whsec_d", Duration::ZERO).unwrap();
+        assert_eq!(next, json!({ "secrets": ["whsec_d"] }));
+    }
+
+    #[test]
+    fn the_oldest_secret_is_the_one_that_ends_first_and_among_equals_the_last() {
+        let check = |ends: [&str; 2], kept: &str| {
+            let present = json!({ "secrets": ["whsec_c", "whsec_b", "whsec_a"],
+                "expiresAt": [null, ends[0], ends[1]] });
+            let next = rotated(present, "whsec_d", HOUR).unwrap();
+            assert_eq!(next["secrets"], json!(["whsec_d", "whsec_c", kept]));
+        };
+        let (sooner, later) = ("2023-11-14T22:30:00.000Z", "2023-11-14T23:00:00.000Z");
+        check([later, sooner], "whsec_b");
+        check([sooner, later], "whsec_a");
+        check([sooner, sooner], "whsec_b");
+    }
+
+    #[test]
+    fn a_secret_of_the_other_kind_is_not_ended_for_room() {
+        let three = json!({ "secrets": ["whsec_b", "whsec_a", "whsk_a"],
             "expiresAt": [null, "2023-11-14T23:00:00.000Z", null] });
-        let error = rotated(three.clone(), "whsec_c", HOUR).unwrap_err();
+        let next = rotated(three.clone(), "whsec_c", HOUR).unwrap();
+        assert_eq!(next["secrets"], json!(["whsec_c", "whsec_b", "whsk_a"]));
+        let error = rotated(three.clone(), "whsk_b", HOUR).unwrap_err();
         assert_eq!(
             error.to_string(),
             "3 secrets sign already, the first ends at 2023-11-14T23:00:00.000Z; \
              an overlap of PT0S ends those of the same kind at once"
         );
-        let next = rotated(three, "whsec_c", Duration::ZERO).unwrap();
-        assert_eq!(next, json!({ "secrets": ["whsec_c", "whsk_a"] }));
+        let next = rotated(three, "whsk_b", Duration::ZERO).unwrap();
+        assert_eq!(next["secrets"], json!(["whsk_b", "whsec_b", "whsec_a"]));
+    }
+
+    #[test]
+    fn four_secrets_of_which_one_ends_make_room_for_a_first_rotation() {
+        let four = json!({ "secrets": ["whsec_d", "whsec_c", "whsec_b", "whsec_a"],
+            "expiresAt": [null, null, null, "2023-11-14T23:00:00.000Z"] });
+        let next = rotated(four, "whsec_e", HOUR).unwrap();
+        assert_eq!(next["secrets"], json!(["whsec_e", "whsec_d", "whsec_c", "whsec_b"]));
     }
 
     #[test]
@@ -173,6 +246,8 @@ mod tests {
         assert_eq!(next["secrets"], json!(["whsec_c", "whsec_a", "whsec_b", "whsk_a"]));
         let end = json!("2023-11-14T23:13:20.000Z");
         assert_eq!(next["expiresAt"], json!([null, end, end, null]));
+        let again = rotated(next.clone(), "whsec_d", HOUR).unwrap();
+        assert_eq!(again["secrets"], json!(["whsec_d", "whsec_c", "whsk_a"]));
         let error = rotated(next, "whsk_b", HOUR).unwrap_err();
         assert!(error.to_string().starts_with("4 secrets sign already, the first ends at "), "{error}");
     }
@@ -205,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_rotation_exceeds_the_limit_or_leaves_nothing_that_signs(
+        fn no_rotation_is_refused_exceeds_the_limit_or_leaves_nothing_that_signs(
             overlaps in prop::collection::vec(0_u64..=7 * 24, 0..8),
             hours in prop::collection::vec(0_u64..72, 8),
         ) {
@@ -216,14 +291,14 @@ mod tests {
                 let made = SecretText::new(format!("whsec_{index}"));
                 let before: Vec<_> = settings.timed().collect();
                 let overlap = Duration::from_hours(*overlap);
-                let Ok(next) = settings.rotated(made.clone(), Some(overlap), now) else {
-                    prop_assert_eq!(before.len(), SIGNING_SECRETS_MAX);
-                    continue;
-                };
-                let timed: Vec<_> = next.timed().collect();
+                let next = settings.rotated(made.clone(), Some(overlap), now);
+                let timed: Vec<_> = next.iter().flat_map(SigningSettings::timed).collect();
+                let mut lasting = before.iter().filter(|(_, end)| end.is_none());
+                let is_kept = |secret: &SecretText| timed.iter().any(|(kept, _)| kept == secret);
+                prop_assert!(overlap.is_zero() || lasting.all(|(secret, _)| is_kept(secret)));
                 prop_assert!(timed.len() <= SIGNING_SECRETS_MAX && timed[0] == (made, None));
                 prop_assert!(timed[1..].iter().all(|(_, end)| end.is_some_and(|end| end.0 > now)));
-                settings = next;
+                settings = SigningSettings::of(timed);
             }
         }
     }

@@ -143,9 +143,19 @@ fn a_rotation_shows_the_new_secret_and_masks_the_others() {
     assert!(rotated.signing.secrets.unwrap().iter().all(|it| it.expose().starts_with("(masked:")));
     let long: RotateSecret = serde_json::from_value(json!({ "overlap": "P8D" })).unwrap();
     refused(desk.editor().rotate_secret(&mut signing, &long), ProblemKind::BadSettings, "overlap");
-    desk.editor().rotate_secret(&mut signing, &RotateSecret::default()).unwrap();
-    let full = desk.editor().rotate_secret(&mut signing, &RotateSecret::default()).unwrap_err();
-    assert_eq!(full.kind, ProblemKind::Incompatible);
+}
+
+#[test]
+fn a_rotation_names_the_secrets_that_it_ended() {
+    let desk = Desk::with_billing();
+    let mut signing = desk.stored("Billing").signing.clone();
+    let first = signing.secrets.as_ref().unwrap()[0].masked_as_one_of_several();
+    let mut rotate = |written| desk.editor().rotate_secret(&mut signing, &written);
+    let v1 = RotateSecret::default;
+    assert_eq!([rotate(v1()).unwrap().ended, rotate(v1()).unwrap().ended], [vec![], vec![]]);
+    assert_eq!(rotate(v1()).unwrap().ended, [first]);
+    let v1a = || RotateSecret { kind: Some(SignatureKind::V1a), ..v1() };
+    assert_eq!(rotate(v1a()).unwrap_err().kind, ProblemKind::Incompatible);
 }
 
 #[test]
