@@ -12,13 +12,19 @@ use crate::template::{template, text};
 const OPENING: &str = "\
 # Settings
 
-This page is made by a test from `infra/settings/src/table.rs` and `template.yaml`. Change these, then run
-`POSTHASTE_RENEW=1 cargo test -p posthaste-settings`.
+After this page you can find every option of `serve`, every variable and every parameter on AWS, with \
+its default.
 
-An option wins over its variable. A variable that is empty counts as not set. What a topic or \
-subscription may say is
-not listed here: the HTTP API describes it at `/openapi.json`. Keys of back pressure have
-[a page of their own](pressure-settings.md).
+An option wins over its variable. A variable that is empty counts as not set. Most installations set \
+few of them:
+[running serve](../operating/serve.md#run-it-as-a-service) and \
+[AWS](../operating/aws.md#change-a-parameter) name
+these. Topics and subscriptions have [a page of their own](subscription.md), and so have the keys of
+[back pressure](pressure-settings.md) and of [failing endpoints](link-settings.md).
+
+A test makes this page from `infra/settings/src/table.rs` and `template.yaml`. To change it, change \
+these, and run
+`POSTHASTE_RENEW=1 cargo test -p posthaste-settings`.
 
 ## `posthaste serve`
 
