@@ -84,7 +84,9 @@ class GeneratedClient(unittest.TestCase):
         ]
         publish = {"topic": "generated-ce", "client": producer}
         self.call("publish.publish_events", 200, **publish, body=events[0], posthaste_time_to_live="PT10M")
-        self.call("publish.publish_events", 200, **publish, body=events[1:])
+        answer = self.call("publish.publish_events", 200, **publish, body=events[1:])
+        counts = {"acceptedEvents": 2, "matchedSubscriptions": 1, "unmatchedEvents": 0}
+        self.assertEqual(answer.to_dict(), counts)
         self.assertEqual(self.bodies(sink, 3), ["0", "1", "2"])
 
     def test_event_grid_events_are_published(self):

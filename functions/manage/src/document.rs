@@ -3,6 +3,7 @@
 mod events;
 mod problems;
 
+use posthaste_core::api::PublishAnswer;
 use posthaste_core::api::problem::ProblemBody;
 use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
@@ -33,22 +34,25 @@ const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"]
         description = "Webhook delivery: topics take events from producers, subscriptions bring them to \
             endpoints. Errors are problem details (RFC 9457)."
     ),
-    paths(publish_events, metrics)
+    paths(publish_events, metrics),
+    components(schemas(PublishAnswer))
 )]
 struct Around;
 
 /// Publish events
 ///
-/// All of them or none. 200 means that the delivery to every matching subscription is durable. A topic of CloudEvents also
-/// takes `application/cloudevents+json`, `application/cloudevents-batch+json` and the binary mode with `ce-` headers.
-/// `api-version` in the query is ignored. Where the topic is shown with an `endpoint`, that is the URL to post to.
+/// All of them or none. 200 means that the delivery to every matching subscription is durable; the answer counts
+/// the events and the subscriptions. An event that no subscription matches is accepted too, and goes nowhere. A
+/// topic of CloudEvents also takes `application/cloudevents+json`, `application/cloudevents-batch+json` and the
+/// binary mode with `ce-` headers. `api-version` in the query is ignored. Where the topic is shown with an
+/// `endpoint`, that is the URL to post to.
 #[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish",
     security(("publishKey" = []), ("publishBearer" = []), ("publishToken" = [])),
     params(("topic" = String, Path, description = "The topic's name, in any case"),
         ("Idempotency-Key" = Option<String>, Header, description = "A name for this request, 1 to 255 \
-            visible ASCII characters: sent again within 24 hours it is not published again. Another request \
-            of the same name is refused (422), and so is one while the first is still being published \
-            (409)."),
+            visible ASCII characters: sent again within 24 hours it is not published again, and gets the \
+            answer of the first time. Another request of the same name is refused (422), and so is one \
+            while the first is still being published (409)."),
         ("Posthaste-Time-To-Live" = Option<String>, Header, description = "How long the events of this \
             request live, from when they are accepted: an ISO 8601 duration such as `PT10M`. An event's own \
             `expirytime`, the subscription's and the topic's time to live bound it."),

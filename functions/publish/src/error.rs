@@ -174,7 +174,7 @@ fn body_problem(error: &BodyError) -> Problem {
     let problem = |kind| Problem::new(kind).detail(error.to_string());
     match error {
         BodyError::TooLarge => problem(ProblemKind::TooLarge),
-        BodyError::TimedOut(_) => problem(ProblemKind::BadRequest).status(StatusCode::REQUEST_TIMEOUT),
+        BodyError::TimedOut(_) => problem(ProblemKind::RequestTimeout),
         BodyError::Broken(_) => problem(ProblemKind::BadRequest),
         BodyError::Crowded => Problem::new(ProblemKind::BackPressure)
             .detail("too many bytes are on their way already; nothing was accepted")
@@ -198,5 +198,17 @@ fn input_problem(error: &PublishInputError) -> Problem {
         | PublishInputError::EnvelopesTooLarge => problem(ProblemKind::TooLarge),
         PublishInputError::EventTooLarge { index, .. } => problem(ProblemKind::TooLarge).index(*index),
         PublishInputError::UnsupportedMediaType { .. } => problem(ProblemKind::UnsupportedMediaType),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_does_not_arrive_in_time_is_a_request_timeout() {
+        let late = PublishError::Body(BodyError::TimedOut(Duration::from_mins(1))).problem();
+        assert_eq!((late.status.as_u16(), late.kind.title()), (408, "Request Timeout"));
+        assert_eq!(late.detail.as_deref(), Some("body: expected within 60 s"));
     }
 }

@@ -9,7 +9,7 @@ use std::error::Error;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use posthaste_core::model::IDEMPOTENCY_CLAIM_LENGTH;
+use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, Matched};
 use posthaste_core::stored::{Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest};
 use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::{Edit, UpdateError, update};
@@ -33,7 +33,10 @@ pub(crate) enum RequestClaim {
     /// The request has no name.
     Unnamed,
     /// The request was published before.
-    Published,
+    Published {
+        /// The matches at that time, if they are known.
+        matched: Option<Matched>,
+    },
     /// The name is claimed, in this version of this object.
     Claimed {
         /// The key of the object.
@@ -62,13 +65,6 @@ impl RequestName {
     }
 }
 
-impl RequestClaim {
-    /// Tells whether nothing is left to do.
-    pub(crate) fn is_published(&self) -> bool {
-        matches!(self, Self::Published)
-    }
-}
-
 /// The name in the headers, if there is one.
 pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, IdempotencyKeyError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY_HEADER).iter();
@@ -93,6 +89,7 @@ impl<P: Ports> Idempotency<'_, P> {
     /// Claims the name, unless its request was published or is being so.
     pub(crate) async fn claim(&self, name: Option<&RequestName>) -> Result<RequestClaim, PublishError> {
         let Some(RequestName { object, digest }) = name else { return Ok(RequestClaim::Unnamed) };
+        let mut matched_before = None;
         let claimed = update(self.store, object, |found| {
             let now = self.clock.now();
             let known = found.and_then(|found| IdempotencyRecord::parse(&found.bytes));
@@ -102,7 +99,10 @@ impl<P: Ports> Idempotency<'_, P> {
                     let record = IdempotencyRecord::claimed(digest.clone(), id, now);
                     Ok(Edit::Write(record.render(), Some(record)))
                 }
-                Claim::Repeated => Ok(Edit::Keep(None)),
+                Claim::Repeated { matched } => {
+                    matched_before = matched;
+                    Ok(Edit::Keep(None))
+                }
                 Claim::Reused => Err(PublishError::Reused),
                 Claim::InProgress { retry_after } => Err(PublishError::InProgress { retry_after }),
             }
@@ -110,19 +110,22 @@ impl<P: Ports> Idempotency<'_, P> {
         let updated = claimed.await.map_err(not_claimed)?;
         Ok(match updated.answer.zip(updated.etag) {
             Some((record, etag)) => RequestClaim::Claimed { object: object.clone(), record, etag },
-            None => RequestClaim::Published,
+            None => RequestClaim::Published { matched: matched_before },
         })
     }
 
-    /// Marks the name as published, or gives it back. If that fails the claim lapses by itself; the events
-    /// are durable all the same, and that is answered.
-    pub(crate) async fn settle(&self, claim: RequestClaim, is_published: bool) {
+    /// Marks the name as published with these matches, or gives it back without them. If that fails the claim
+    /// lapses by itself; the events are durable all the same, and that is answered.
+    pub(crate) async fn settle(&self, claim: RequestClaim, published: Option<Matched>) {
         let RequestClaim::Claimed { object, record, etag } = claim else { return };
-        let record = if is_published { record.published(self.clock.now()) } else { record.given_back() };
+        let record = match published {
+            Some(matched) => record.published(matched, self.clock.now()),
+            None => record.given_back(),
+        };
         if let Err(error) = self.store.put(&object, record.render(), PutCondition::IfMatch(etag)).await {
             tracing::warn!(
                 error = &error as &dyn Error,
-                is_published,
+                is_published = published.is_some(),
                 "idempotency key not settled, its claim lapses"
             );
         }

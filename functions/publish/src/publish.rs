@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{HeaderMap, Request};
+use posthaste_core::api::PublishAnswer;
 use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::model::{Hops, Schema, Topic, TopicName};
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -17,7 +18,7 @@ use crate::admission::{Admission, Advice, Entered};
 use crate::authorize::{authorize, declared_tier};
 use crate::body::{self, BodyBudget};
 use crate::error::PublishError;
-use crate::idempotency::{self, Idempotency, RequestName};
+use crate::idempotency::{self, Idempotency, RequestClaim, RequestName};
 use crate::meter;
 use crate::settings::PublishSettings;
 use crate::time_to_live::time_to_live;
@@ -48,8 +49,10 @@ pub struct Publish<P: Ports> {
 }
 
 /// A request that was published: every matching subscription's delivery is durable.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
+    /// The events that were accepted, and the subscriptions that matched.
+    pub answer: PublishAnswer,
     /// The value of the header `Posthaste-Pressure`, if there is pressure.
     pub pressure: Option<String>,
 }
@@ -101,9 +104,10 @@ impl<P: Ports> Publish<P> {
         let idempotency = Idempotency::<P> { store: payloads, clock, entropy };
         let claim = idempotency.claim(received.name.as_ref()).await;
         let claim = claim.map_err(|error| failed(name, events, error))?;
-        if claim.is_published() {
+        if let RequestClaim::Published { matched } = claim {
             tracing::debug!(topic = %name, events, "published before");
-            return Ok(Published { pressure: received.pressure });
+            let answer = PublishAnswer::new(events, matched);
+            return Ok(Published { answer, pressure: received.pressure });
         }
         // First, so that the topic does not count as idle while its events are being written.
         self.activity.of_topic(&self.payloads, topic, self.clock.now()).await;
@@ -114,11 +118,19 @@ impl<P: Ports> Publish<P> {
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
         let origin = Origin { hops: received.hops, ..Origin::default() };
         let written = fan_out.write(topic, &received.events, received.dehydrate, origin).await;
-        idempotency.settle(claim, written.is_ok()).await;
+        idempotency.settle(claim, written.as_ref().ok().map(|written| written.matched)).await;
         let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
-        meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));
-        tracing::debug!(topic = %name, events, written.matched, written.messages, "published");
-        Ok(Published { pressure: received.pressure })
+        let matched = written.matched;
+        meter::published(name, events, matched.events, self.clock.monotonic().saturating_sub(started));
+        tracing::debug!(
+            topic = %name,
+            events,
+            matched_events = matched.events,
+            matched_subscriptions = matched.subscriptions,
+            messages = written.messages,
+            "published"
+        );
+        Ok(Published { answer: PublishAnswer::new(events, Some(matched)), pressure: received.pressure })
     }
 
     async fn topic(&self, name: &str) -> Result<Arc<Topic>, PublishError> {

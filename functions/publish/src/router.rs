@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, post};
+use axum::{Json, Router};
 use http::{HeaderValue, Request, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::{API_EVENTS_PATH, EVENTS_PATH};
@@ -16,8 +17,8 @@ use crate::error::PublishError;
 use crate::headers::PRESSURE_HEADER;
 use crate::publish::Publish;
 
-/// The function's routes. Success is 200 without a body, as Event Grid answers; everything else is a problem
-/// document (RFC 9457).
+/// The function's routes. Success is 200 with the counts of events and subscriptions, whose body Event Grid's
+/// clients ignore; everything else is a problem document (RFC 9457).
 pub fn router<P: Ports>(publish: Arc<Publish<P>>) -> Router {
     let events = || -> MethodRouter<_> { post(events::<P>).fallback(method_not_allowed) };
     Router::new().route(EVENTS_PATH, events()).route(API_EVENTS_PATH, events()).with_state(publish)
@@ -31,7 +32,7 @@ async fn events<P: Ports>(
     // A path that is not UTF-8 names no topic, and neither does the empty name.
     let topic = topic.map(|Path(topic)| topic).unwrap_or_default();
     match publish.publish(&topic, request).await {
-        Ok(published) => with_pressure(Response::new(Body::empty()), published.pressure),
+        Ok(published) => with_pressure(Json(published.answer).into_response(), published.pressure),
         Err(error) => {
             let response = error.problem().into_response().map(Body::from);
             match error {

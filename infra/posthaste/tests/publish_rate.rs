@@ -173,6 +173,27 @@ fn pressure_that_does_not_end_is_6_and_a_server_that_is_gone_is_7() {
     assert!(said.starts_with("published 0 events to orders: 0 sent"), "{said}");
 }
 
+fn counts(_: &Received) -> Reply {
+    let body = json!({ "acceptedEvents": 10, "matchedSubscriptions": 2, "unmatchedEvents": 3 });
+    Reply { status: 200, headers: Vec::new(), body: body.to_string() }
+}
+
+#[test]
+fn the_counts_of_the_answers_are_added_up_and_a_server_that_counts_nothing_is_content() {
+    let check = |answer: Answer, expected: [Value; 2]| {
+        let endpoint = Endpoint::start();
+        endpoint.script(PATH, [answer]);
+        let output = publish(&endpoint, &["--rate", "auto", "--batch", "10"], &lines(0..30));
+        let published = published(&output);
+        assert_eq!(
+            [&published["unmatchedEvents"], &published["matchedSubscriptionsMax"]],
+            expected.each_ref()
+        );
+    };
+    check(Answer::Reply(counts), [json!(9), json!(2)]);
+    check(Answer::Status(200), [Value::Null, Value::Null]);
+}
+
 #[test]
 fn a_wrong_key_is_5_after_one_request() {
     let endpoint = Endpoint::start();

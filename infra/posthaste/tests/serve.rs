@@ -159,6 +159,37 @@ fn every_refusal_has_its_exit_code() {
 }
 
 #[test]
+fn publish_says_how_many_events_were_accepted_and_how_many_subscriptions_matched() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a.b"));
+    let counts = |published: &Value| {
+        let published = &published["published"];
+        ["acceptedEvents", "matchedSubscriptions", "unmatchedEvents"].map(|name| published[name].clone())
+    };
+    let other = EVENT.replace("\"a.b\"", "\"other\"");
+    let both = format!("[{EVENT},{other}]");
+    let said = |input: &str| {
+        String::from_utf8(server.run_with(&["publish", "orders", "-f", "-"], input).stdout).unwrap()
+    };
+    assert_eq!(counts(&server.json(&["publish", "orders", "-f", "-"], &both)), [2, 1, 1].map(|n| json!(n)));
+    assert_eq!(said(EVENT), "accepted 1 event; 1 subscription of orders matched\n");
+    assert_eq!(
+        said(&both),
+        "accepted 2 events; 1 subscription of orders matched, and 1 event matched none\n"
+    );
+    let nothing = said(&other);
+    let expected = "accepted 1 event; no subscription of orders matched";
+    assert!(
+        nothing.starts_with(expected) && nothing.contains("\n  try: `posthaste topics show orders`"),
+        "{nothing}"
+    );
+    let paced = server.json(&["publish", "orders", "-f", "-", "--rate", "auto"], &both);
+    assert_eq!(paced["published"]["matchedSubscriptionsMax"], 1);
+    assert_eq!(paced["published"]["unmatchedEvents"], 1);
+}
+
+#[test]
 fn the_admin_key_is_made_once_and_opens_the_next_run_too() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);

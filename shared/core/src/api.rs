@@ -15,6 +15,7 @@ mod naming;
 pub mod notice;
 mod pressure;
 pub mod problem;
+mod publish_answer;
 mod replay;
 mod secret_text;
 mod settings;
@@ -33,6 +34,7 @@ pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use pressure::{PressureFreshness, PressureResource, PressureView};
+pub use publish_answer::PublishAnswer;
 pub use replay::{
     ReplayFailure, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
 };

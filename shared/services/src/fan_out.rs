@@ -8,7 +8,7 @@ mod convert;
 mod plan;
 
 use posthaste_core::events::Event;
-use posthaste_core::model::{INLINE_FAN_OUT_BYTES_MAX, Topic};
+use posthaste_core::model::{INLINE_FAN_OUT_BYTES_MAX, Matched, Topic};
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender};
 
 use convert::Converter;
@@ -39,8 +39,8 @@ pub struct FanOut<'a, Q, S, C, E> {
 /// A fan-out that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// The number of events that at least one subscription receives.
-    pub matched: usize,
+    /// The events and the subscriptions that match.
+    pub matched: Matched,
     /// The number of messages they became.
     pub messages: usize,
 }
@@ -65,7 +65,7 @@ where
         let at = self.clock.now();
         let plan = Plan::of(topic, events, at);
         let matched = plan.matched();
-        if matched == 0 {
+        if matched.events == 0 {
             return Ok(Written { matched, messages: 0 });
         }
         let converter = Converter { store: self.payloads, entropy: self.entropy, at, dehydrate };

@@ -42,7 +42,8 @@ class Answers(Case):
 
     def test_accepted(self):
         answer = self.published(json.dumps(cloud_event("1")).encode())
-        self.assertEqual((answer.status, answer.body), (200, b""))
+        counts = {"acceptedEvents": 1, "matchedSubscriptions": 1, "unmatchedEvents": 0}
+        self.assertEqual((answer.status, answer.json()), (200, counts))
 
     def test_an_unknown_topic_is_404(self):
         answer = self.published(json.dumps(cloud_event("1")).encode(), topic="nowhere")

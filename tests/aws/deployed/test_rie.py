@@ -138,7 +138,9 @@ class Binaries(unittest.TestCase):
             event = cloud_event("1")
             accepted = publish.invoke(event_of_producer("orders", key, event))
             unknown = publish.invoke(event_of_producer("nowhere", key, event))
-        self.assertEqual((accepted["statusCode"], text_of(accepted)), (200, ""))
+        counts = {"acceptedEvents": 1, "matchedSubscriptions": 1, "unmatchedEvents": 0}
+        self.assertEqual((accepted["statusCode"], json.loads(text_of(accepted))), (200, counts))
+        self.assertEqual(accepted["headers"]["content-type"], "application/json")
         self.assertEqual(unknown["statusCode"], 404)
         self.assertEqual(json.loads(text_of(unknown))["type"], "urn:posthaste:problem:unknown-topic")
         [record] = self.received("deliveries", 1)["Records"]

@@ -95,6 +95,7 @@ problems! {
             says that the events went round a loop (`loop-detected`). Nothing was accepted",
         401 "The publish key is missing or wrong",
         404 "There is no such topic",
+        408 "The body took longer than a minute",
         409 "A request with the same `Idempotency-Key` is still being published; ask again after \
             `Retry-After`",
         413 "The request, or an event in it, is larger than 1,000,000 bytes",
@@ -112,9 +113,10 @@ pub(crate) struct Publish;
 
 impl IntoResponses for Publish {
     fn responses() -> Responses {
-        let accepted = Response::builder().description("Accepted").build();
+        let counts = Content::new(Some(Ref::from_schema_name("PublishAnswer")));
+        let accepted = Response::builder().description("Accepted").content("application/json", counts);
         let mut responses = PublishProblems::responses();
-        responses.insert("200".to_owned(), RefOr::T(accepted));
+        responses.insert("200".to_owned(), RefOr::T(accepted.build()));
         for (status, response) in &mut responses {
             let headers: &[_] = match status.as_str() {
                 "200" => &[PRESSURE],

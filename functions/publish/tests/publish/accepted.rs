@@ -25,7 +25,17 @@ fn inline(entry: &Entry) -> &Bytes {
 }
 
 fn assert_ok(answer: &Answer) {
-    assert_eq!((answer.status, answer.body.as_str()), (200, ""));
+    let content_type = answer.headers.get("content-type").map(http::HeaderValue::as_bytes);
+    assert_eq!((answer.status, content_type), (200, Some(&b"application/json"[..])));
+}
+
+/// The answer to a request with so many events, that many of which no subscription takes.
+fn assert_counts(answer: &Answer, accepted: usize, subscriptions: usize, unmatched: usize) {
+    assert_ok(answer);
+    let expected = format!(
+        r#"{{"acceptedEvents":{accepted},"matchedSubscriptions":{subscriptions},"unmatchedEvents":{unmatched}}}"#
+    );
+    assert_eq!(answer.body, expected);
 }
 
 /// Publishes to a topic of this schema and answers the texts in the one message that it became.
@@ -141,15 +151,52 @@ async fn without_a_matching_subscription_events_are_accepted_and_pass_by() {
     let other = subscriptions(&[("a", json!({ "filter": { "includedEventTypes": ["other"] } }))]);
     for settings in [json!({}), other] {
         let world = World::new(settings).await;
-        assert_ok(&world.post(&[STRUCTURED], MINIMAL).await);
+        assert_counts(&world.post(&[STRUCTURED], MINIMAL).await, 1, 0, 1);
         world.assert_untouched();
     }
 }
 
 #[tokio::test]
+async fn the_answer_counts_each_subscription_once_and_the_events_that_none_takes() {
+    let by_type = |event_type: &str| json!({ "filter": { "includedEventTypes": [event_type] } });
+    let gone = json!({ "status": { "state": "Disabled", "since": "2026-11-21T09:00:00Z" } });
+    let of_type = |it: &&str| MINIMAL.replace("\"t\"", &format!("\"{it}\""));
+    let world = World::new(subscriptions(&[
+        ("t", by_type("t")),
+        ("u", by_type("u")),
+        ("other", by_type("other")),
+        ("gone", gone),
+    ]))
+    .await;
+    let check = async |types: &[&str], subscriptions, unmatched| {
+        let batch = format!("[{}]", types.iter().map(of_type).collect::<Vec<_>>().join(","));
+        assert_counts(&world.post(&[BATCH], batch).await, types.len(), subscriptions, unmatched);
+    };
+    check(&["t", "t", "u", "v"], 2, 1).await;
+    check(&["t"], 1, 0).await;
+    check(&["v", "v"], 0, 2).await;
+}
+
+/// It has an end like any other: its subscription gets a dead letter.
+#[tokio::test]
+async fn an_event_that_has_expired_counts_as_matched() {
+    let world = World::new(one()).await;
+    let expired = MINIMAL.replace('}', r#","expirytime":"2026-11-21T09:00:00Z"}"#);
+    assert_counts(&world.post(&[STRUCTURED], expired).await, 1, 1, 0);
+    assert_eq!(world.packed(), [("a".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn a_subscription_whose_time_is_over_does_not_count() {
+    let ended = json!({ "expirationTimeUtc": "2026-11-21T09:00:00Z" });
+    let world = World::new(subscriptions(&[("a", ended)])).await;
+    assert_counts(&world.post(&[STRUCTURED], MINIMAL).await, 1, 0, 1);
+}
+
+#[tokio::test]
 async fn an_empty_batch_is_accepted() {
     let world = World::new(one()).await;
-    assert_ok(&world.post(&[BATCH], "[]").await);
+    assert_counts(&world.post(&[BATCH], "[]").await, 0, 0, 0);
     world.assert_untouched();
 }
 

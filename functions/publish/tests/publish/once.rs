@@ -45,6 +45,29 @@ async fn the_same_request_is_published_once() {
 }
 
 #[tokio::test]
+async fn a_repeated_request_is_answered_like_the_first_whatever_has_changed_since() {
+    let world = World::new(one()).await;
+    let batch = format!("[{MINIMAL},{MINIMAL}]");
+    let ask = async || world.post(&[BATCH, NAMED], batch.clone()).await.body;
+    let first = ask().await;
+    assert_eq!(first, r#"{"acceptedEvents":2,"matchedSubscriptions":1,"unmatchedEvents":0}"#);
+    world.put_topic(serde_json::json!({}), "key-one", "key-two").await;
+    assert_eq!(ask().await, first);
+}
+
+#[tokio::test]
+async fn what_an_older_release_published_is_answered_without_the_matches() {
+    let world = World::new(one()).await;
+    post(&world, "a", MINIMAL).await;
+    let (key, record) = world.store.under("idempotency/").remove(0);
+    let mut record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    record.as_object_mut().unwrap().remove("matched").unwrap();
+    world.store.put(&key, record.to_string().into(), PutCondition::Always).await.unwrap();
+    let again = post(&world, "a", MINIMAL).await;
+    assert_eq!((again.status, again.body.as_str()), (200, r#"{"acceptedEvents":1}"#));
+}
+
+#[tokio::test]
 async fn without_a_name_nothing_is_remembered() {
     let world = World::new(one()).await;
     for _ in 0..2 {

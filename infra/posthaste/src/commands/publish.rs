@@ -6,12 +6,14 @@ mod content_type;
 mod ending;
 mod events;
 mod meter;
+mod number;
 mod outcome;
 mod pace;
 mod paced;
 mod pipe;
 mod pressure_header;
 mod progress;
+mod report;
 mod run;
 mod step;
 mod stream;
@@ -25,6 +27,7 @@ use crate::cli::{Global, PublishArgs};
 use crate::error::CommandError;
 use crate::output::Reply;
 use content_type::content_type_of;
+use report::Report;
 use target::Target;
 
 pub(crate) fn run(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
@@ -40,8 +43,16 @@ fn whole(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError>
     let target = Target::find(global, &arguments)?;
     let content_type = arguments.content_type.unwrap_or_else(|| content_type_of(&bytes).to_owned());
     let size = bytes.len();
-    target.post(&content_type, None, bytes)?;
-    let json =
-        json!({ "published": { "topic": arguments.topic, "bytes": size, "contentType": content_type } });
-    Ok(Reply::new(json).line(format!("published {size} bytes to {} as {content_type}", arguments.topic)))
+    let report = Report::of(&target.post(&content_type, None, bytes)?);
+    let json = json!({ "published": {
+        "topic": arguments.topic,
+        "bytes": size,
+        "contentType": content_type,
+        "acceptedEvents": report.map(|report| report.accepted),
+        "matchedSubscriptions": report.map(|report| report.subscriptions_max),
+        "unmatchedEvents": report.map(|report| report.unmatched),
+    } });
+    let done = format!("published {size} bytes to {} as {content_type}", arguments.topic);
+    let text = report.map_or(done, |report| report.text(&arguments.topic));
+    Ok(Reply::new(json).line(text))
 }

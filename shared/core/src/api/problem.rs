@@ -38,6 +38,8 @@ pub enum ProblemKind {
     NotFound,
     /// The path does not take this method (405).
     MethodNotAllowed,
+    /// The body did not arrive in time (408).
+    RequestTimeout,
     /// It was changed at the same moment again and again (409).
     Conflict,
     /// What is there already, and was not to be changed, does not go with what was asked for (409).
@@ -114,6 +116,7 @@ impl ProblemKind {
             Self::BadRequest
             | Self::NotFound
             | Self::MethodNotAllowed
+            | Self::RequestTimeout
             | Self::UriTooLong
             | Self::UnsupportedMediaType
             | Self::Internal => return None,
@@ -129,6 +132,7 @@ impl ProblemKind {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict | Self::Incompatible | Self::WrongState | Self::IdempotencyKeyInUse => {
                 StatusCode::CONFLICT
             }
@@ -344,6 +348,7 @@ mod tests {
             ProblemKind::BadRequest,
             ProblemKind::NotFound,
             ProblemKind::MethodNotAllowed,
+            ProblemKind::RequestTimeout,
             ProblemKind::UnsupportedMediaType,
             ProblemKind::Internal,
         ] {

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::format::render;
 use crate::model::{
     IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
-    IDEMPOTENCY_SWEPT_AFTER, Timestamp, Topic, TopicName, hex,
+    IDEMPOTENCY_SWEPT_AFTER, Matched, Timestamp, Topic, TopicName, hex,
 };
 
 /// The prefix of what is known of producers' idempotency keys.
@@ -53,6 +53,9 @@ pub struct IdempotencyRecord {
     /// The id of the request that holds the key. No two requests write the same bytes: a store that
     /// recognizes its own write by them would let both in.
     holder: String,
+    /// The matches of the request that was published. Releases before this member neither write nor read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    matched: Option<Matched>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +73,10 @@ pub enum Claim {
     /// Claim the key and publish.
     Free,
     /// Say that it is published, and publish nothing.
-    Repeated,
+    Repeated {
+        /// The matches of the request when it was published, if they are known.
+        matched: Option<Matched>,
+    },
     /// The key belongs to another request.
     Reused,
     /// The same request is being published right now.
@@ -116,13 +122,14 @@ impl RequestDigest {
 impl IdempotencyRecord {
     /// A request claims the key.
     pub fn claimed(digest: RequestDigest, holder: String, now: Timestamp) -> Self {
-        Self { digest, state: State::Claimed, until: now + IDEMPOTENCY_CLAIM_LENGTH, holder }
+        Self { digest, state: State::Claimed, until: now + IDEMPOTENCY_CLAIM_LENGTH, holder, matched: None }
     }
 
     /// The record once its request was published.
     #[must_use]
-    pub fn published(self, now: Timestamp) -> Self {
-        Self { state: State::Published, until: now + IDEMPOTENCY_KEPT, ..self }
+    pub fn published(self, matched: Matched, now: Timestamp) -> Self {
+        let (state, matched) = (State::Published, Some(matched));
+        Self { state, until: now + IDEMPOTENCY_KEPT, matched, ..self }
     }
 
     /// The record once its request failed, in whole or in part. The key is free at once.
@@ -153,7 +160,7 @@ impl IdempotencyRecord {
         }
         match self.state {
             _ if self.digest != *digest => Claim::Reused,
-            State::Published => Claim::Repeated,
+            State::Published => Claim::Repeated { matched: self.matched },
             State::Claimed => {
                 Claim::InProgress { retry_after: self.until.since(now).min(IDEMPOTENCY_CLAIM_LENGTH) }
             }
@@ -170,6 +177,9 @@ impl IdempotencyRecord {
 mod tests {
     use super::*;
     use crate::stored::topic::TopicRecord;
+
+    const MATCHED: Matched = Matched { events: 1, subscriptions: 2 };
+    const REPEATED: Claim = Claim::Repeated { matched: Some(MATCHED) };
 
     fn digest(body: &str) -> RequestDigest {
         RequestDigest::of([], body.as_bytes())
@@ -226,7 +236,7 @@ mod tests {
     fn what_a_request_is_to_do_depends_on_the_one_before() {
         let at = |secs: u64| Timestamp::from_millis(1_000_000_000_000 + secs * 1000);
         let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), at(0));
-        let published = claimed.clone().published(at(10));
+        let published = claimed.clone().published(MATCHED, at(10));
         let check = |record: &IdempotencyRecord, body: &str, now: u64, expected: Claim| {
             assert_eq!(record.decide(&digest(body), at(now)), expected, "{record:?} {body} {now}");
         };
@@ -237,8 +247,8 @@ mod tests {
         check(&claimed, "a", 90, Claim::Free);
         check(&claimed, "b", 90, Claim::Free);
         check(&claimed.clone().given_back(), "a", 0, Claim::Free);
-        check(&published, "a", 10, Claim::Repeated);
-        check(&published, "a", 10 + 86_399, Claim::Repeated);
+        check(&published, "a", 10, REPEATED);
+        check(&published, "a", 10 + 86_399, REPEATED);
         check(&published, "b", 10 + 86_399, Claim::Reused);
         check(&published, "a", 10 + 86_400, Claim::Free);
         check(&published, "b", 10 + 86_400, Claim::Free);
@@ -248,7 +258,7 @@ mod tests {
     fn a_clock_that_was_far_ahead_keeps_nobody_out_and_one_that_was_a_little_ahead_does() {
         let written = Timestamp::from_millis(9_000_000_000);
         let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), written);
-        let published = claimed.clone().published(written);
+        let published = claimed.clone().published(MATCHED, written);
         let check = |behind: u64, body: &str, expected: [Claim; 2]| {
             let now = Timestamp::from_millis(written.as_millis() - behind);
             let found = [&claimed, &published].map(|record| record.decide(&digest(body), now));
@@ -256,7 +266,7 @@ mod tests {
         };
         let in_progress = Claim::InProgress { retry_after: Duration::from_secs(90) };
         for behind in [1, 30_000, 300_000] {
-            check(behind, "a", [in_progress, Claim::Repeated]);
+            check(behind, "a", [in_progress, REPEATED]);
             check(behind, "b", [Claim::Reused; 2]);
         }
         check(300_001, "a", [Claim::Free; 2]);
@@ -271,8 +281,8 @@ mod tests {
         };
         check(&claimed, 90 + 3599, false);
         check(&claimed, 90 + 3600, true);
-        check(&claimed.clone().published(at(0)), 86_400 + 3599, false);
-        check(&claimed.published(at(0)), 86_400 + 3600, true);
+        check(&claimed.clone().published(MATCHED, at(0)), 86_400 + 3599, false);
+        check(&claimed.published(MATCHED, at(0)), 86_400 + 3600, true);
     }
 
     #[test]
@@ -286,5 +296,16 @@ mod tests {
             "{text}"
         );
         assert_eq!(IdempotencyRecord::parse(b"{}"), None);
+        let published = record.published(MATCHED, Timestamp::from_millis(1));
+        assert_eq!(IdempotencyRecord::parse(&published.render()), Some(published));
+    }
+
+    #[test]
+    fn a_record_of_an_older_release_knows_no_matches() {
+        let json = r#"{"digest":"d","state":"published","until":86400000,"holder":"h"}"#;
+        let record = IdempotencyRecord::parse(json.as_bytes()).unwrap();
+        let digest = RequestDigest("d".to_owned());
+        assert_eq!(record.decide(&digest, Timestamp::EPOCH), Claim::Repeated { matched: None });
+        assert_eq!(record.render(), json);
     }
 }

@@ -8,7 +8,7 @@ use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
     Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX, Marks,
-    Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp, Topic,
+    Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp, Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
@@ -91,9 +91,10 @@ impl<'a> Plan<'a> {
         Self { input, receivers, indexes, copies }
     }
 
-    /// The number of events that at least one subscription receives.
-    pub(super) fn matched(&self) -> usize {
-        self.copies.iter().filter(|copies| copies.iter().any(|&copies| copies > 0)).count()
+    /// The events that at least one subscription receives, and the subscriptions that receive something.
+    pub(super) fn matched(&self) -> Matched {
+        let events = self.copies.iter().filter(|copies| copies.iter().any(|&copies| copies > 0)).count();
+        Matched { events, subscriptions: self.receivers.len() }
     }
 
     /// The schemas in which any subscription receives an event.
@@ -268,7 +269,10 @@ mod tests {
             }
             let is_wanted =
                 |event_type: &&char| subscriptions.iter().any(|(wanted, _)| wanted == *event_type);
-            prop_assert_eq!(plan.matched(), types.iter().filter(is_wanted).count());
+            let events = types.iter().filter(is_wanted).count();
+            let is_receiver = |(wanted, _): &&(char, u32)| types.contains(wanted);
+            let receivers = subscriptions.iter().filter(is_receiver).count();
+            prop_assert_eq!(plan.matched(), Matched { events, subscriptions: receivers });
         }
     }
 }

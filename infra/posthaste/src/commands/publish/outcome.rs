@@ -9,6 +9,7 @@ use posthaste_publish::PRESSURE_HEADER;
 use ureq::Timeout;
 
 use super::pressure_header::PressureHeader;
+use super::report::Report;
 use crate::client::{Answer, ClientError, Refusal};
 
 /// Wait where an answer names no time: publish's own.
@@ -21,7 +22,7 @@ const WAIT_MAX: Duration = posthaste_core::model::IDEMPOTENCY_KEPT;
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Every delivery of its events is durable.
-    Acknowledged(Option<PressureHeader>),
+    Acknowledged { pressure: Option<PressureHeader>, report: Option<Report> },
     /// Back pressure: nothing of it was accepted, come again after the wait.
     Refused { wait: Duration, pressure: Option<PressureHeader>, error: ClientError },
     /// The same request is still being published; its own wait, and no sign of pressure.
@@ -45,7 +46,8 @@ impl Outcome {
         let error = match answer {
             Ok(answer) => {
                 let pressure = answer.headers.get(PRESSURE_HEADER).and_then(|value| value.to_str().ok());
-                return Self::Acknowledged(pressure.map(PressureHeader::read));
+                let pressure = pressure.map(PressureHeader::read);
+                return Self::Acknowledged { pressure, report: Report::of(&answer) };
             }
             Err(error) => error,
         };
@@ -83,7 +85,7 @@ mod tests {
 
     fn shown(outcome: &Outcome) -> String {
         match outcome {
-            Outcome::Acknowledged(pressure) => pressure
+            Outcome::Acknowledged { pressure, .. } => pressure
                 .as_ref()
                 .map_or("acknowledged".to_owned(), |pressure| format!("acknowledged: {pressure}")),
             Outcome::Refused { wait, pressure, .. } => {

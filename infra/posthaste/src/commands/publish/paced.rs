@@ -13,9 +13,10 @@ use super::batches::{Batches, Packing, Source};
 use super::content_type::EVENT;
 use super::ending::{ManyOfOne, Unfinished};
 use super::events::Events;
+use super::number::count;
 use super::pace::Pace;
 use super::pipe::Pipe;
-use super::progress::{Progress, grouped, summary};
+use super::progress::{Progress, summary};
 use super::run::Run;
 use super::stream::{Sending, drive};
 use super::target::Target;
@@ -112,15 +113,21 @@ fn reply(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
         "delayedRequests": counts.delayed,
         "refusedRequests": counts.refused,
         "retriedRequests": counts.retried,
+        "unmatchedEvents": counts.report.map(|report| report.unmatched),
+        "matchedSubscriptionsMax": counts.report.map(|report| report.subscriptions_max),
         "nextEvent": run.resume_at(),
         "seconds": took.as_secs_f64(),
     } });
     // A double is exact for more events than a run can have.
     let per_second =
         u32::try_from(counts.events).map_or(f64::INFINITY, f64::from) / took.as_secs_f64().max(1.0);
-    let text =
-        format!("published {} events to {topic}: {}", grouped(counts.events), summary(counts, per_second));
-    Reply::new(json).line(text)
+    let events = count(counts.events, "event");
+    let text = format!("published {events} to {topic}: {}", summary(counts, per_second));
+    let reply = Reply::new(json).line(text);
+    match counts.report {
+        Some(report) => reply.line(report.text(topic)),
+        None => reply,
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::number::grouped;
 use super::pressure_header::PressureHeader;
 use super::run::Run;
 use super::step::Counts;
@@ -103,9 +104,13 @@ fn text(mut text: String, pressure: Option<&PressureHeader>, pause: Option<(&str
 /// The counts, and the speed. Counts of zero are left out.
 pub(super) fn summary(counts: Counts, per_second: f64) -> String {
     let mut text = format!("{} sent · {per_second:.0}/s", grouped(counts.events));
-    for (count, what) in
-        [(counts.delayed, "delayed"), (counts.refused, "refused"), (counts.retried, "retried")]
-    {
+    let unmatched = counts.report.map_or(0, |report| report.unmatched);
+    for (count, what) in [
+        (counts.delayed, "delayed"),
+        (counts.refused, "refused"),
+        (counts.retried, "retried"),
+        (unmatched, "unmatched"),
+    ] {
         if count > 0 {
             let _ = write!(text, " · {} {what}", grouped(count));
         }
@@ -113,39 +118,26 @@ pub(super) fn summary(counts: Counts, per_second: f64) -> String {
     text
 }
 
-/// A number with a comma between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::report::Report;
     use super::*;
-
-    #[test]
-    fn numbers_are_read_by_the_thousand() {
-        let check = |number, expected: &str| assert_eq!(grouped(number), expected);
-        check(0, "0");
-        check(999, "999");
-        check(1000, "1,000");
-        check(1_234_567, "1,234,567");
-    }
 
     #[test]
     fn what_never_happened_is_not_shown() {
         let check = |counts, expected: &str| assert_eq!(summary(counts, 399.6), expected);
         check(Counts { events: 12_300, requests: 123, ..Counts::default() }, "12,300 sent · 400/s");
+        let report = Report { unmatched: 1400, ..Report::default() };
         check(
-            Counts { events: 12_300, requests: 123, delayed: 2, refused: 1, retried: 3 },
-            "12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried",
+            Counts {
+                events: 12_300,
+                requests: 123,
+                delayed: 2,
+                refused: 1,
+                retried: 3,
+                report: Some(report),
+            },
+            "12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · 1,400 unmatched",
         );
     }
 

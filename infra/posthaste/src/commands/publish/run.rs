@@ -15,6 +15,7 @@ use super::meter::Meter;
 use super::outcome::Outcome;
 use super::pace::{Pace, REQUESTS_AT_ONCE_MAX, Sent};
 use super::pressure_header::PressureHeader;
+use super::report::Report;
 use super::step::{Counts, Step};
 use super::unacknowledged::{State, Unacknowledged};
 use crate::client::ClientError;
@@ -117,9 +118,10 @@ impl Run {
         task.state = State::Waiting { not_before: Duration::ZERO };
         self.is_met |= outcome.is_answer();
         match outcome {
-            Outcome::Acknowledged(pressure) => {
+            Outcome::Acknowledged { pressure, report } => {
                 self.tasks.remove(first);
                 self.acknowledged(now, sent, pressure);
+                self.reported(report);
             }
             Outcome::Refused { wait, pressure, error } => {
                 let measured = self.meter.per_second(now);
@@ -220,6 +222,11 @@ impl Run {
         self.counts.requests += 1;
         self.counts.delayed += u64::from(delay.is_some_and(|delay| sent.was_held(now, delay)));
         (self.progress_at, self.pressure, self.trouble) = (now, pressure, None);
+    }
+
+    fn reported(&mut self, report: Option<Report>) {
+        let Some(report) = report else { return };
+        self.counts.report.get_or_insert_default().add(report);
     }
 
     fn look_for_an_end(&mut self, now: Duration) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batches::Batch;
+use super::report::Report;
 
 /// The next step of the driver.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,4 +33,6 @@ pub(super) struct Counts {
     pub(super) refused: u64,
     /// Requests that were sent again.
     pub(super) retried: u64,
+    /// Counts of the server's answers, if they have any.
+    pub(super) report: Option<Report>,
 }

@@ -57,6 +57,12 @@ fn error(status: u16) -> ClientError {
     ClientError::Refused(Box::new(Refusal::read(status, &HeaderMap::new(), b"{}")))
 }
 
+/// Every server of these tests has one subscription, which matches all events but the last of a request.
+fn acknowledged(events: u32, pressure: Option<PressureHeader>) -> Outcome {
+    let report = Report { answers: 1, accepted: events.into(), unmatched: 1, subscriptions_max: 1 };
+    Outcome::Acknowledged { pressure, report: Some(report) }
+}
+
 fn unreachable() -> ClientError {
     let url = Url::parse("http://127.0.0.1:1").unwrap();
     ClientError::Unreachable { url, source: Box::new(ureq::Error::ConnectionFailed) }
@@ -100,13 +106,13 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
         let secs = Duration::from_secs;
         let mut latency = LATENCY;
         let outcome = match answer {
-            Answer::Ok => Outcome::Acknowledged(None),
+            Answer::Ok => acknowledged(batch.events(), None),
             Answer::Held(delay) => {
                 latency += secs(delay);
-                Outcome::Acknowledged(Some(PressureHeader::read(&format!("medium; delay={delay}"))))
+                acknowledged(batch.events(), Some(PressureHeader::read(&format!("medium; delay={delay}"))))
             }
             Answer::LetThrough(delay) => {
-                Outcome::Acknowledged(Some(PressureHeader::read(&format!("medium; delay={delay}"))))
+                acknowledged(batch.events(), Some(PressureHeader::read(&format!("medium; delay={delay}"))))
             }
             Answer::Refused(wait) => Outcome::Refused { wait: secs(wait), pressure: None, error: error(503) },
             Answer::SentAway(wait) => {
@@ -166,7 +172,8 @@ fn a_willing_server_gets_everything_in_order_and_ever_more_at_once() {
     let sim = play(5005, |_, _| Answer::Ok);
     assert_eq!(sim.in_flight_max, 16);
     assert!(sim.requests.is_sorted_by_key(|(_, first, _)| *first));
-    let counts = Counts { events: 5005, requests: 501, ..Counts::default() };
+    let report = Report { answers: 501, accepted: 5005, unmatched: 501, subscriptions_max: 1 };
+    let counts = Counts { events: 5005, requests: 501, report: Some(report), ..Counts::default() };
     assert_eq!(sim.run.counts(), counts);
     assert_all(sim, 5005);
 }
@@ -351,7 +358,7 @@ fn the_first_signal_waits_for_answers_and_the_second_does_not() {
         sim
     };
     let mut patient = start();
-    patient.run.answered(now, 0, Outcome::Acknowledged(None), 0.0);
+    patient.run.answered(now, 0, acknowledged(10, None), 0.0);
     assert_eq!((patient.run.next(now), patient.run.resume_at()), (Step::Over, 10));
     let mut hasty = start();
     assert_eq!(hasty.run.waits_for(), Some("waiting for the answers to what was sent"));

@@ -1,0 +1,118 @@
+//! The events that a server accepted, and the subscriptions that matched them, as its answers count them.
+
+use posthaste_core::api::PublishAnswer;
+
+use super::number::count;
+use crate::client::Answer;
+
+/// The counts of one answer, or of all answers of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    /// Answers that were counted.
+    pub(super) answers: u64,
+    /// Events that were accepted.
+    pub(super) accepted: u64,
+    /// Events that no subscription matched.
+    pub(super) unmatched: u64,
+    /// Most subscriptions that one request matched.
+    pub(super) subscriptions_max: u64,
+}
+
+impl Report {
+    /// The counts of an answer. An older release answers without them, or without a part of them.
+    pub(super) fn of(answer: &Answer) -> Option<Self> {
+        let answer: PublishAnswer = serde_json::from_slice(&answer.body).ok()?;
+        let (subscriptions, unmatched) = answer.matched_subscriptions.zip(answer.unmatched_events)?;
+        Some(Self {
+            answers: 1,
+            accepted: answer.accepted_events as u64,
+            unmatched: unmatched as u64,
+            subscriptions_max: subscriptions as u64,
+        })
+    }
+
+    /// Adds the counts of another answer.
+    pub(super) fn add(&mut self, other: Self) {
+        self.answers += other.answers;
+        self.accepted += other.accepted;
+        self.unmatched += other.unmatched;
+        self.subscriptions_max = self.subscriptions_max.max(other.subscriptions_max);
+    }
+
+    /// The counts for people, with advice where nothing matched.
+    pub(super) fn text(&self, topic: &str) -> String {
+        let accepted = format!("accepted {}", count(self.accepted, "event"));
+        if self.accepted > 0 && self.unmatched == self.accepted {
+            return format!(
+                "{accepted}; no subscription of {topic} matched, so nothing will be delivered\n  \
+                 try: `posthaste topics show {topic}`, which shows the filter and the state of each subscription"
+            );
+        }
+        let subscriptions = count(self.subscriptions_max, "subscription");
+        let matched = match self.answers {
+            ..=1 => format!("{subscriptions} of {topic} matched"),
+            _ => format!("a request matched at most {subscriptions} of {topic}"),
+        };
+        match self.unmatched {
+            0 => format!("{accepted}; {matched}"),
+            unmatched => format!("{accepted}; {matched}, and {} matched none", count(unmatched, "event")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ureq::http::HeaderMap;
+
+    fn report(body: &str) -> Option<Report> {
+        Report::of(&Answer { status: 200, headers: HeaderMap::new(), body: body.as_bytes().to_vec() })
+    }
+
+    fn answer(accepted: u64, subscriptions: u64, unmatched: u64) -> Report {
+        let body = format!(
+            r#"{{"acceptedEvents":{accepted},"matchedSubscriptions":{subscriptions},"unmatchedEvents":{unmatched}}}"#
+        );
+        report(&body).unwrap()
+    }
+
+    #[test]
+    fn an_answer_without_all_counts_has_no_report() {
+        for body in ["", "OK", "{}", r#"{"acceptedEvents":1}"#, r#"{"matchedSubscriptions":1}"#] {
+            assert_eq!(report(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn one_answer_says_how_many_events_and_subscriptions() {
+        let check = |report: Report, expected: &str| assert_eq!(report.text("orders"), expected);
+        check(answer(3, 2, 0), "accepted 3 events; 2 subscriptions of orders matched");
+        check(answer(1, 1, 0), "accepted 1 event; 1 subscription of orders matched");
+        check(
+            answer(2000, 1, 1),
+            "accepted 2,000 events; 1 subscription of orders matched, and 1 event matched none",
+        );
+        check(answer(0, 0, 0), "accepted 0 events; 0 subscriptions of orders matched");
+    }
+
+    #[test]
+    fn where_nothing_matched_the_next_step_is_named() {
+        let expected = "accepted 2 events; no subscription of orders matched, so nothing will be delivered\n  \
+            try: `posthaste topics show orders`, which shows the filter and the state of each subscription";
+        assert_eq!(answer(2, 0, 2).text("orders"), expected);
+    }
+
+    #[test]
+    fn answers_of_a_run_are_added_up() {
+        let check = |answers: &[Report], expected: &str| {
+            let mut all = Report::default();
+            answers.iter().for_each(|answer| all.add(*answer));
+            assert_eq!(all.text("orders"), expected);
+        };
+        check(&[answer(100, 2, 0)], "accepted 100 events; 2 subscriptions of orders matched");
+        check(
+            &[answer(100, 2, 0), answer(50, 3, 7), answer(50, 0, 50)],
+            "accepted 200 events; a request matched at most 3 subscriptions of orders, and 57 events matched none",
+        );
+    }
+}

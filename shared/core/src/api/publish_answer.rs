@@ -1,0 +1,60 @@
+//! The answer to a request that was published.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::model::Matched;
+
+/// The events that were accepted, and the subscriptions that matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PublishAnswer {
+    /// The number of events that were accepted: all of the request.
+    #[schema(example = 3)]
+    pub accepted_events: usize,
+    /// The number of subscriptions that receive at least one of the events. Left out, like `unmatchedEvents`,
+    /// in the answer to a repeated `Idempotency-Key` whose first request an older release published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 2)]
+    pub matched_subscriptions: Option<usize>,
+    /// The number of events that no subscription receives. They go nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 0)]
+    pub unmatched_events: Option<usize>,
+}
+
+impl PublishAnswer {
+    /// The answer to a request with so many events; `matched` is `None` where it is not known.
+    pub fn new(events: usize, matched: Option<Matched>) -> Self {
+        Self {
+            accepted_events: events,
+            matched_subscriptions: matched.map(|matched| matched.subscriptions),
+            unmatched_events: matched.map(|matched| events.saturating_sub(matched.events)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(events: usize, matched: Option<Matched>, expected: &str) {
+        let answer = PublishAnswer::new(events, matched);
+        assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
+        assert_eq!(serde_json::from_str::<PublishAnswer>(expected).unwrap(), answer);
+    }
+
+    #[test]
+    fn an_answer_counts_events_and_subscriptions() {
+        let matched = |events, subscriptions| Some(Matched { events, subscriptions });
+        let json = r#"{"acceptedEvents":3,"matchedSubscriptions":5,"unmatchedEvents":1}"#;
+        check(3, matched(2, 5), json);
+        check(1, matched(0, 0), r#"{"acceptedEvents":1,"matchedSubscriptions":0,"unmatchedEvents":1}"#);
+        check(0, matched(0, 0), r#"{"acceptedEvents":0,"matchedSubscriptions":0,"unmatchedEvents":0}"#);
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        check(3, None, r#"{"acceptedEvents":3}"#);
+    }
+}
