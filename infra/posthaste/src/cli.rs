@@ -1,6 +1,7 @@
 //! The command line and its documentation. No command is run here.
 
 mod dead_letters;
+mod examples;
 mod global;
 mod listen;
 mod publish;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use clap::builder::Resettable;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 
 pub use dead_letters::{DeadLettersCommand, DeadLettersListArgs, ReplayArgs, ReplaysCommand};
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
@@ -31,12 +33,17 @@ Exit codes:
   5  the key was not accepted
   6  refused by back pressure: try again after the time the message names
   7  the server is not there, or not able to answer now
-  130, 143  ended by SIGINT (Ctrl-C) or SIGTERM: publish --rate says where to go on; serve ends with 0
-  129  publish --rate ended by SIGHUP: the terminal is gone";
+  130, 143  ended by Ctrl-C (SIGINT) or SIGTERM; publish --rate says where to go on
+  129  publish --rate ended by SIGHUP: the terminal is gone
+  serve ends with 0 after each of these signals";
 
-/// Webhook delivery: publish events, and every subscriber gets them, or you find them in the dead letters.
+/// Columns of help at most, also in a wider terminal.
+const HELP_COLUMNS_MAX: usize = 100;
+
+/// Webhook delivery: every subscriber gets each event, or you find it in the dead letters.
 #[derive(Debug, Parser)]
-#[command(name = "posthaste", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "posthaste", version, propagate_version = true, max_term_width = HELP_COLUMNS_MAX)]
+#[command(after_help = format!("{}\n\n{EXIT_CODES}", examples::FIRST_STEPS))]
 pub struct Cli {
     /// The options of every command.
     #[command(flatten)]
@@ -69,20 +76,23 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the server: publish, deliver, dead-letter and manage in one process, on one data folder.
+    /// Run the server: accept events, deliver them, keep dead letters, and serve the management API.
+    #[command(after_help = examples::SERVE)]
     Serve(Box<ServeArgs>),
-    /// Read all that a data folder holds, while no server runs on it, and say what is damaged. Nothing is
-    /// changed.
+    /// Read everything in a data folder and name what is damaged. No server may run on it; nothing changes.
+    #[command(after_help = examples::CHECK)]
     Check {
         /// The data folder [default: that of --data-dir].
         #[arg(value_name = "DATA")]
         data: Option<PathBuf>,
     },
-    /// See it work: a server, subscribers and events of its own, on this machine, in a few seconds.
+    /// See it work in a few seconds: a server, subscribers and events of its own, on this machine.
     Demo,
     /// Receive webhooks on this machine: verify their signatures, print them, and answer.
+    #[command(after_help = examples::LISTEN)]
     Listen(ListenArgs),
     /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
+    #[command(after_help = examples::APPLY)]
     Apply {
         /// The YAML file, or - for standard input. May be given more than once; all files are checked before
         /// anything is sent.
@@ -91,10 +101,10 @@ pub enum Command {
         #[command(flatten)]
         admin: AdminKey,
     },
-    /// Publish the events of a file to a topic: as one request, or with --rate at a pace that obeys back
-    /// pressure.
+    /// Publish the events of a file to a topic: in one request, or with --rate as fast as the server allows.
+    #[command(after_help = examples::PUBLISH)]
     Publish(PublishArgs),
-    /// List topics, or show or delete one.
+    /// List topics, show or delete one, and handle its publish keys.
     Topics {
         // `list` when left out.
         #[command(subcommand)]
@@ -102,8 +112,7 @@ pub enum Command {
         #[command(flatten)]
         admin: AdminKey,
     },
-    /// List a topic's subscriptions, show one, or act on it: pause, resume, force, rotate its secret, delete
-    /// it and the like.
+    /// List a topic's subscriptions, show one, or act on it: test, pause, resume, rotate its secret and more.
     Subscriptions {
         #[command(subcommand)]
         command: SubscriptionsCommand,
@@ -125,10 +134,23 @@ pub enum Command {
         #[command(flatten)]
         admin: AdminKey,
     },
-    /// Show the links and subscriptions that are not well, and those whose events are held.
+    /// Show the links and subscriptions that fail, and those whose events are held.
     Links(AdminKey),
-    /// Show what the monitor measures and whether producers are held or refused.
+    /// Show how busy the server is, and whether producers have to wait or are refused.
     Pressure(AdminKey),
+    /// Print the script by which a shell completes commands and options.
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write manual pages, one for each command.
+    #[command(after_help = examples::MAN)]
+    Man {
+        /// The folder to write them to. It is made if it is not there.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 pub(crate) mod apply;
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod dead_letters;
 pub(crate) mod links;
+pub(crate) mod man;
 pub(crate) mod pressure;
 pub(crate) mod publish;
 pub(crate) mod replays;

@@ -18,7 +18,8 @@ use std::process::ExitCode;
 
 use crate::cli::{AdminKey, Cli, Command};
 use crate::commands::{
-    Session, apply, check, data_dir, dead_letters, links, pressure, publish, replays, subscriptions, topics,
+    Session, apply, check, completions, data_dir, dead_letters, links, man, pressure, publish, replays,
+    subscriptions, topics,
 };
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
@@ -56,6 +57,8 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Replays { command, admin } => replays::run(&open(admin)?, command),
         Command::Links(admin) => links::run(&open(admin)?),
         Command::Pressure(admin) => pressure::run(&open(admin)?),
+        Command::Completions { shell } => Ok(completions::run(shell)),
+        Command::Man { folder } => man::run(&folder),
     }
 }
 

@@ -35,6 +35,18 @@ pub enum LogFormat {
 #[error("not of the expected form")]
 struct Unexpected;
 
+/// Error of a text that is no address to listen on.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "expected an address and port such as 127.0.0.1:8080 or localhost:8080, or a port alone such as 8080"
+)]
+struct NotAnAddress;
+
+/// Error of a text that is neither a network nor an address.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a network such as 10.0.0.0/8, or an address such as 127.0.0.1; names are not looked up")]
+struct NotANetwork;
+
 /// Error of a text that is not the server's public URL.
 #[derive(Debug, thiserror::Error)]
 pub enum PublicUrlError {
@@ -55,13 +67,15 @@ where
 
 /// A network, or one address, which is the network of that address alone.
 pub(crate) fn network(text: &str) -> Result<IpNet, Refusal> {
-    text.parse::<IpAddr>().map_or_else(|_| parsed(text), |address| Ok(address.into()))
+    let address = text.parse::<IpAddr>().map(IpNet::from);
+    Ok(address.or_else(|_| text.parse()).map_err(|_| NotANetwork)?)
 }
 
 /// An address and port. A port alone, or with the name `localhost`, is one of IPv4's loopback.
 pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Refusal> {
     let port = text.strip_prefix("localhost:").unwrap_or(text).parse::<u16>();
-    port.map_or_else(|_| parsed(text), |port| Ok((Ipv4Addr::LOCALHOST, port).into()))
+    let address = port.map(|port| (Ipv4Addr::LOCALHOST, port).into());
+    Ok(address.or_else(|_| text.parse()).map_err(|_| NotAnAddress)?)
 }
 
 /// Settings in one variable.

@@ -39,6 +39,8 @@ pub struct ServeOption {
     pub default: Option<&'static str>,
     /// Form of its value.
     pub form: Form,
+    /// Heading in `--help` and on the reference page; `None` for what most servers need.
+    pub heading: Option<&'static str>,
     /// Text of `--help`, and of the reference page.
     pub help: &'static str,
     /// More of it, for the reference page alone.
@@ -120,7 +122,7 @@ impl ServeOption {
         value: &'static str,
         help: &'static str,
     ) -> Self {
-        Self { name, variable, value, default: None, form: Form::Text(""), help, more: "" }
+        Self { name, variable, value, default: None, form: Form::Text(""), heading: None, help, more: "" }
     }
 
     pub(crate) const fn default(self, default: &'static str) -> Self {
@@ -129,6 +131,10 @@ impl ServeOption {
 
     pub(crate) const fn form(self, form: Form) -> Self {
         Self { form, ..self }
+    }
+
+    pub(crate) const fn under(self, heading: &'static str) -> Self {
+        Self { heading: Some(heading), ..self }
     }
 
     pub(crate) const fn more(self, more: &'static str) -> Self {

@@ -60,7 +60,7 @@ const PRESSURE_PROFILES: Form = Form::Choice(&[
     choice("scaled", "The queue's length counts only while it drains slowly"),
     choice("exchange-2013", "Exchange 2013's table to the letter"),
     choice("exchange-2013-german", "The same with the version buckets of the older, German page"),
-    choice("off", "Nothing is measured, and nobody is slowed"),
+    choice("off", "Nothing is measured, and no producer is slowed"),
 ]);
 const LOG_FORMATS: Form =
     Form::Choice(&[choice("json", "One JSON object per line"), choice("pretty", "For people")]);
@@ -75,6 +75,11 @@ const LOG_LEVELS: Form = Form::Choice(&[
 const TARPITS: Form = Form::Choice(&[choice("advise", ""), choice("delay", "")]);
 const METRICS_PER: Form =
     Form::Choice(&[choice("stack", ""), choice("topic", ""), choice("subscription", "")]);
+
+const DELIVERY: &str = "Delivery";
+const BACK_PRESSURE: &str = "Back pressure";
+const CONNECTIONS: &str = "Incoming connections";
+const THE_LOG: &str = "Log";
 
 const fn choice(name: &'static str, help: &'static str) -> Choice {
     Choice { name, help }
@@ -98,8 +103,8 @@ macro_rules! table {
 table! {
     LISTEN: SocketAddr = parse::listen_address,
         Some(ServeOption::new("listen", "POSTHASTE_LISTEN", "ADDRESS",
-            "The address and port to listen on; a port alone is one of 127.0.0.1. Port 0 takes a free one, \
-             and the log says which.")
+            "The address and port to listen on: 127.0.0.1:8080, localhost:8080 or 8080. Port 0 takes a free \
+             one, and the log says which.")
             .default("127.0.0.1:8080")),
         None;
     CONFIG: PathBuf = parsed,
@@ -109,92 +114,12 @@ table! {
         None;
     ALLOW_ENDPOINTS: IpNet = parse::network,
         Some(ServeOption::new("allow-endpoints", "ALLOW_ENDPOINTS", "CIDR",
-            "Addresses that endpoints may have although they are not public, and that plain http and any \
-             port are allowed to. For development, such as 127.0.0.0/8. May be given more than once, or as \
-             a list with commas.")
+            "Networks or addresses that endpoints may have although they are not public, such as 127.0.0.1 \
+             or 10.0.0.0/8. Plain http and any port are allowed there too. For development. May be given \
+             more than once, or as a list with commas.")
             .form(NETWORKS)),
         Some(Variable::new("ALLOW_ENDPOINTS", NETWORKS, &[Deliver, Manage]).optional()
             .parameter("AllowEndpoints"));
-    PRESSURE_PROFILE: PressureSettings = parse::pressure_profile,
-        Some(ServeOption::new("pressure-profile", "POSTHASTE_PRESSURE_PROFILE", "PRESSURE_PROFILE",
-            "By which thresholds producers are slowed and refused.")
-            .form(PRESSURE_PROFILES).default("scaled")),
-        Some(Variable::new("PRESSURE_PROFILE", PRESSURE_PROFILES, &[Monitor])
-            .default("scaled").parameter("PressureProfile"));
-    NOTICES_TOPIC: TopicName = |text| Ok(TopicName::parse(text)?),
-        Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
-            "The topic that gets notices about what concerns no topic: the pressure changed, or a link is \
-             down or up again.")),
-        Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
-            .optional().parameter("NoticesTopic"));
-    PRESSURE_SETTINGS_FILE: PathBuf = parsed,
-        Some(ServeOption::new("pressure-settings", "POSTHASTE_PRESSURE_SETTINGS", "FILE",
-            "A YAML file with settings of back pressure under Exchange's names, over the profile's \
-             defaults. docs/src/reference/pressure-settings.md lists its keys.")
-            .form(Form::File)),
-        None;
-    LINK_SETTINGS_FILE: PathBuf = parsed,
-        Some(ServeOption::new("link-settings", "POSTHASTE_LINK_SETTINGS", "FILE",
-            "A YAML file with settings of failing endpoints. docs/src/reference/link-settings.md lists \
-             its keys.")
-            .form(Form::File)),
-        None;
-    REQUESTS_PER_LINK_START: u16 = parsed,
-        Some(ServeOption::new("requests-per-link-start", "POSTHASTE_REQUESTS_PER_LINK_START", "NUMBER",
-            "Requests that are open at once to one scheme, host and port while few wait for it.")
-            .form(COUNT).default("10").more("Not more than the most.")),
-        Some(Variable::new("REQUESTS_PER_LINK_START", LAMBDA_REQUESTS, &[Deliver])
-            .default("10").parameter("RequestsPerLinkStart"));
-    WAITING_PER_CONNECTION: u16 = parsed,
-        Some(ServeOption::new("waiting-per-connection", "POSTHASTE_WAITING_PER_CONNECTION", "NUMBER",
-            "For every so many requests that wait for one scheme, host and port, one more is open at once.")
-            .form(COUNT).default("20")),
-        Some(Variable::new("WAITING_PER_CONNECTION", LAMBDA_WAITING, &[Deliver])
-            .default("20").parameter("WaitingPerConnection"));
-    REQUESTS_PER_LINK_MAX: u16 = parsed,
-        Some(ServeOption::new("requests-per-link-max", "POSTHASTE_REQUESTS_PER_LINK_MAX", "NUMBER",
-            "Most requests that are open at once to one scheme, host and port, however many wait.")
-            .form(COUNT).default("64")
-            .more("A quarter of them is kept for subscriptions that have none open.")),
-        Some(Variable::new("REQUESTS_PER_LINK_MAX", LAMBDA_REQUESTS, &[Deliver])
-            .default("64").parameter("RequestsPerLinkMax"));
-    CONNECTIONS_MAX: u32 = parsed,
-        Some(ServeOption::new("connections-max", "POSTHASTE_CONNECTIONS_MAX", "NUMBER",
-            "Most requests that are answered at once. Beyond them health, metrics and requests with the \
-             admin key are still answered, and all others get 503.")
-            .form(Form::Number(1, u32::MAX as i64)).default("4096")
-            .more("Fewer where the limit of open files is low: a quarter of it and 64 are kept free.")),
-        None;
-    TRUSTED_PROXIES: IpNet = parse::network,
-        Some(ServeOption::new("trusted-proxies", "POSTHASTE_TRUSTED_PROXIES", "CIDR",
-            "Addresses of proxies in front of this server, such as 10.0.0.0/8. Connections of any other \
-             address that have not sent a request yet are bounded. May be given more than once, or as a \
-             list with commas.")
-            .form(NETWORKS).more("Of every other address 64 connections may be silent.")),
-        None;
-    LOG: LogFormat = parse::log_format,
-        Some(ServeOption::new("log", "POSTHASTE_LOG_FORMAT", "LOG",
-            "How the log is written, on standard error [default: pretty on a terminal, else json].")
-            .form(LOG_FORMATS)
-            .more("A line that cannot be written is lost and counted (`LogWriteFailCount`).")),
-        None;
-    LOG_FILTER: String = parsed,
-        Some(ServeOption::new("log-filter", "POSTHASTE_LOG", "FILTER",
-            "What is logged, such as `debug` or `info,posthaste_deliver=debug`.")
-            .default("info")),
-        None;
-    EXTRA_CA: PathBuf = parsed,
-        Some(ServeOption::new("extra-ca", "POSTHASTE_EXTRA_CA", "FILE",
-            "A PEM file with root certificates that endpoints may have beside the platform's.")
-            .form(Form::File)),
-        None;
-    DNS_SERVER: SocketAddr = |text| Ok(parse_dns_server(text)?),
-        Some(ServeOption::new("dns-server", "POSTHASTE_DNS_SERVER", "ADDRESS",
-            "The only name server that is asked for endpoints' host names, by address and port, and the \
-             hosts file not at all [default: as the system does].")),
-        Some(Variable::new("DNS_SERVER", Form::Text("an address and port such as 10.0.0.2:53"),
-            &[Deliver, Manage])
-            .optional().parameter("DnsServer"));
     PUBLIC_URL: Url = parse::public_url,
         Some(ServeOption::new("public-url", "POSTHASTE_PUBLIC_URL", "URL",
             "Where endpoints reach this server, such as `https://hooks.example.com`. With it, an endpoint \
@@ -202,18 +127,111 @@ table! {
              calling an address under it.")
             .more("No endpoint may be a publish URL under it.")),
         None;
+    NOTICES_TOPIC: TopicName = |text| Ok(TopicName::parse(text)?),
+        Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
+            "The topic that gets notices about the whole server: the back pressure changed, or a link is down \
+             or up again.")),
+        Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
+            .optional().parameter("NoticesTopic"));
+    DRAIN_TIMEOUT: Duration = |text| Ok(parse_duration(text)?),
+        Some(ServeOption::new("drain-timeout", "POSTHASTE_DRAIN_TIMEOUT", "DURATION",
+            "How long an orderly end (SIGTERM, SIGINT or SIGHUP) waits for requests and deliveries that are \
+             under way. A second signal ends the server at once.")
+            .default("PT60S")),
+        None;
+    REQUESTS_PER_LINK_START: u16 = parsed,
+        Some(ServeOption::new("requests-per-link-start", "POSTHASTE_REQUESTS_PER_LINK_START", "NUMBER",
+            "Requests that are open at once to one scheme, host and port while few wait for it.")
+            .under(DELIVERY)
+            .form(COUNT).default("10").more("Not more than the most.")),
+        Some(Variable::new("REQUESTS_PER_LINK_START", LAMBDA_REQUESTS, &[Deliver])
+            .default("10").parameter("RequestsPerLinkStart"));
+    WAITING_PER_CONNECTION: u16 = parsed,
+        Some(ServeOption::new("waiting-per-connection", "POSTHASTE_WAITING_PER_CONNECTION", "NUMBER",
+            "For every NUMBER of requests that wait for one scheme, host and port, one more is open at once.")
+            .under(DELIVERY)
+            .form(COUNT).default("20")),
+        Some(Variable::new("WAITING_PER_CONNECTION", LAMBDA_WAITING, &[Deliver])
+            .default("20").parameter("WaitingPerConnection"));
+    REQUESTS_PER_LINK_MAX: u16 = parsed,
+        Some(ServeOption::new("requests-per-link-max", "POSTHASTE_REQUESTS_PER_LINK_MAX", "NUMBER",
+            "Most requests that are open at once to one scheme, host and port, however many wait.")
+            .under(DELIVERY)
+            .form(COUNT).default("64")
+            .more("A quarter of them is kept for subscriptions that have none open.")),
+        Some(Variable::new("REQUESTS_PER_LINK_MAX", LAMBDA_REQUESTS, &[Deliver])
+            .default("64").parameter("RequestsPerLinkMax"));
+    LINK_SETTINGS_FILE: PathBuf = parsed,
+        Some(ServeOption::new("link-settings", "POSTHASTE_LINK_SETTINGS", "FILE",
+            "A YAML file with settings of failing endpoints. docs/src/reference/link-settings.md lists \
+             its keys.")
+            .under(DELIVERY)
+            .form(Form::File)),
+        None;
+    EXTRA_CA: PathBuf = parsed,
+        Some(ServeOption::new("extra-ca", "POSTHASTE_EXTRA_CA", "FILE",
+            "A PEM file with root certificates for endpoints, beside those of the system.")
+            .under(DELIVERY)
+            .form(Form::File)),
+        None;
+    DNS_SERVER: SocketAddr = |text| Ok(parse_dns_server(text)?),
+        Some(ServeOption::new("dns-server", "POSTHASTE_DNS_SERVER", "ADDRESS",
+            "The only name server for endpoints' host names, such as 10.0.0.2:53. The hosts file is not read \
+             then [default: as the system does].")
+            .under(DELIVERY)),
+        Some(Variable::new("DNS_SERVER", Form::Text("an address and port such as 10.0.0.2:53"),
+            &[Deliver, Manage])
+            .optional().parameter("DnsServer"));
     WEBHOOK_ORIGIN: HeaderValue = |text| Ok(origin::parse(text)?),
         Some(ServeOption::new("webhook-origin", "WEBHOOK_ORIGIN", "NAME",
             "The host name that requests to endpoints carry as `WebHook-Request-Origin`, and to which \
-             endpoints that are asked consent [default: the public URL's, else posthaste].")),
+             endpoints consent [default: the public URL's, else posthaste].")
+            .under(DELIVERY)),
         Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"),
             &[Deliver, Manage])
             .optional().parameter("WebhookOrigin"));
-    DRAIN_TIMEOUT: Duration = |text| Ok(parse_duration(text)?),
-        Some(ServeOption::new("drain-timeout", "POSTHASTE_DRAIN_TIMEOUT", "DURATION",
-            "How long an orderly end waits for what is in flight, after SIGTERM, SIGINT or SIGHUP. A second \
-             signal waits for nothing.")
-            .default("PT60S")),
+    PRESSURE_PROFILE: PressureSettings = parse::pressure_profile,
+        Some(ServeOption::new("pressure-profile", "POSTHASTE_PRESSURE_PROFILE", "PROFILE",
+            "The thresholds from which producers are slowed and refused.")
+            .under(BACK_PRESSURE)
+            .form(PRESSURE_PROFILES).default("scaled")),
+        Some(Variable::new("PRESSURE_PROFILE", PRESSURE_PROFILES, &[Monitor])
+            .default("scaled").parameter("PressureProfile"));
+    PRESSURE_SETTINGS_FILE: PathBuf = parsed,
+        Some(ServeOption::new("pressure-settings", "POSTHASTE_PRESSURE_SETTINGS", "FILE",
+            "A YAML file with settings of back pressure under Exchange's names, over the profile's \
+             defaults. docs/src/reference/pressure-settings.md lists its keys.")
+            .under(BACK_PRESSURE)
+            .form(Form::File)),
+        None;
+    CONNECTIONS_MAX: u32 = parsed,
+        Some(ServeOption::new("connections-max", "POSTHASTE_CONNECTIONS_MAX", "NUMBER",
+            "Most requests that are answered at once. Beyond them health, metrics and requests with the \
+             admin key are still answered, and all others get 503.")
+            .under(CONNECTIONS)
+            .form(Form::Number(1, u32::MAX as i64)).default("4096")
+            .more("Fewer where the limit of open files is low: a quarter of it and 64 are kept free.")),
+        None;
+    TRUSTED_PROXIES: IpNet = parse::network,
+        Some(ServeOption::new("trusted-proxies", "POSTHASTE_TRUSTED_PROXIES", "CIDR",
+            "Addresses of proxies in front of this server, such as 10.0.0.0/8. Any other address may have \
+             only few connections without a request. May be given more than once, or as a \
+             list with commas.")
+            .under(CONNECTIONS)
+            .form(NETWORKS).more("These few are 64.")),
+        None;
+    LOG: LogFormat = parse::log_format,
+        Some(ServeOption::new("log", "POSTHASTE_LOG_FORMAT", "FORMAT",
+            "How the log is written, on standard error [default: pretty on a terminal, else json].")
+            .under(THE_LOG)
+            .form(LOG_FORMATS)
+            .more("A line that cannot be written is lost and counted (`LogWriteFailCount`).")),
+        None;
+    LOG_FILTER: String = parsed,
+        Some(ServeOption::new("log-filter", "POSTHASTE_LOG", "FILTER",
+            "What is logged, such as `debug` or `info,posthaste_deliver=debug`.")
+            .under(THE_LOG)
+            .default("info")),
         None;
 
     ADMIN_KEY_SHA256: KeyDigest = parse::key_digest, None,

@@ -2,12 +2,16 @@
 
 use clap::{Args, Subcommand};
 
+use super::examples;
+
 /// `dead-letters`.
 #[derive(Debug, Subcommand)]
 pub enum DeadLettersCommand {
     /// List a subscription's dead letters.
+    #[command(after_help = examples::DEAD_LETTERS)]
     List(DeadLettersListArgs),
     /// Deliver a subscription's dead letters again, to it alone. It begins within a minute.
+    #[command(after_help = examples::REPLAY)]
     Replay(ReplayArgs),
     /// Print a dead-letter object as it is stored.
     Show {
@@ -56,11 +60,10 @@ pub struct ReplayArgs {
     /// Only events of this type. May be given more than once.
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
-    /// Only this object, by its key as `list` shows it. May be given more than once. (--key is the admin
-    /// key.)
+    /// Only this object, by its key as `list` shows it. May be given more than once. --key is the admin key.
     #[arg(long = "object", value_name = "OBJECT")]
     pub objects: Vec<String>,
-    /// Also what was accepted for an earlier subscription of this name that was deleted and created again.
+    /// Also events that were accepted for an earlier subscription of this name, which was deleted.
     #[arg(long)]
     pub include_former: bool,
     /// Only count what would be delivered.
@@ -69,8 +72,8 @@ pub struct ReplayArgs {
     /// Events per second, 1 to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,
-    /// Wait until everything is queued, and fail if it was cancelled or something could not be queued. What
-    /// the endpoint answers is not waited for.
+    /// Wait until everything is in the queue, and fail if the replay was cancelled or an event could not be
+    /// queued. It does not wait for the endpoint's answers.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
 }
@@ -85,7 +88,7 @@ pub enum ReplaysCommand {
         /// The replay's id.
         id: String,
     },
-    /// Cancel a replay. Events that are in the queue already, a minute's worth at most, are still delivered.
+    /// Cancel a replay. Events that are in the queue already, those of a minute at most, are still delivered.
     Cancel {
         /// The replay's id.
         id: String,

@@ -7,23 +7,28 @@ use clap::Args;
 /// The data folder, if no other is named.
 pub const DATA_DIR_DEFAULT: &str = "./posthaste-data";
 
+/// The heading of these options in `--help`, below those of the command itself.
+const GLOBAL: &str = "Global options";
+
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = GLOBAL)]
 pub struct Global {
-    /// Where the server is.
+    /// The address of the server.
     #[arg(long, global = true, env = "POSTHASTE_URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
-    /// The server's data folder on this machine [default: ./posthaste-data, for demo ./posthaste-data/demo].
-    /// The admin key is read from it where no key is given.
+    /// The server's data folder on this machine. Commands read the admin key from it if no key is given
+    /// [default: ./posthaste-data, for demo ./posthaste-data/demo].
     #[arg(long, global = true, env = "POSTHASTE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Answer in JSON.
+    /// Print JSON.
     #[arg(long, global = true)]
     pub json: bool,
 }
 
 /// The admin key, for commands that manage.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = GLOBAL)]
 pub struct AdminKey {
     /// The admin key [default: what <data-dir>/admin.key holds].
     // A key may begin with a hyphen.

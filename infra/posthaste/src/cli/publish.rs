@@ -21,10 +21,10 @@ const AT_A_PACE: &str = "At a pace (with --rate)";
 pub struct PublishArgs {
     /// The topic.
     pub topic: String,
-    /// The file with the events, or - for standard input. Without --rate it is sent as it is, as one request.
-    /// With --rate it is an array of events, or one event after the other, such as one in each line, and of
-    /// any size. What is taken from a pipe cannot be read again: whatever ends a run says which of it is not
-    /// known to be published.
+    /// The file with the events, or - for standard input. Without --rate it is sent as it is, in one request.
+    /// With --rate it may have any size, and is an array of events, or one event after the other, such as one
+    /// in each line. What comes from a pipe cannot be read again: a run that ends early names the events that
+    /// may not be published.
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
     /// The content type of the file, or of each request with --rate [default: by the content:
@@ -32,16 +32,22 @@ pub struct PublishArgs {
     /// them, application/json for everything else].
     #[arg(long, value_name = "TYPE")]
     pub content_type: Option<String>,
-    /// One of the topic's publish keys [default: asked of the server with the admin key]. With it, --url is
-    /// where to publish; only with --admin-key too, the server is asked where that is.
+    /// One of the topic's publish keys. With it, the events go to --url, unless --admin-key is given too
+    /// [default: the server names address and key, for the admin key].
     #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub key: Option<String>,
-    /// The admin key, to ask for the topic's endpoint and key [default, where no publish key is given: what
-    /// <data-dir>/admin.key holds]. The variable counts only where no publish key is given.
-    #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
+    /// The admin key, to ask the server where to publish and with which key. With --key, the variable does not
+    /// count [default, without --key: what <data-dir>/admin.key holds].
+    #[arg(
+        long,
+        env = "POSTHASTE_KEY",
+        value_name = "KEY",
+        hide_env_values = true,
+        allow_hyphen_values = true
+    )]
     pub admin_key: Option<String>,
-    /// Stand back behind the tier of the key: a bulk producer, such as an import, is the first to be refused
-    /// under back pressure, an internal one the last. Nobody gets ahead by it.
+    /// Step back behind the tier of the key: under back pressure, bulk producers, such as imports, are refused
+    /// first. A tier before the key's has no effect.
     #[arg(long, value_enum)]
     pub tier: Option<Tier>,
     /// How long the events live from when they are accepted, such as PT10M [default: what the topic and its
@@ -68,10 +74,9 @@ impl PublishArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = AT_A_PACE)]
 pub struct PaceArgs {
-    /// Publish the events of the file in requests of many, as fast as the server takes them (auto) or at most
-    /// at so many events per second, in both cases obeying its back pressure. What is not answered is sent
-    /// again under the same name, so that it is published once; only what a server wrote by half before it
-    /// failed may come twice.
+    /// Publish the events in requests of many: as fast as the server takes them (auto), or at most N events per
+    /// second. Both obey its back pressure. A request without an answer is sent again under the same name, so
+    /// that its events are published once. Only what a server had half written before it failed may come twice.
     #[arg(long, value_name = "auto|N", value_parser = rate)]
     pub rate: Option<Rate>,
     /// Most events in one request. A request is sent when it is full, at the end of the file, or when a pipe
@@ -79,15 +84,15 @@ pub struct PaceArgs {
     #[arg(long, value_name = "N", default_value_t = 100, requires = "rate",
         value_parser = clap::value_parser!(u32).range(1..=CUSTOM_EVENTS_PER_REQUEST_MAX as i64))]
     pub batch: u32,
-    /// Leave out the first N events: where an earlier run that did not end well says to go on.
+    /// Leave out the first N events: an earlier run that did not end well says how many.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "rate")]
     pub from: u64,
     /// The name of that earlier run. What it published of the same file, with the same --batch and within a
     /// day, is not published again [default: a new name].
     #[arg(long, value_name = "NAME", requires = "rate", value_parser = run_name)]
     pub run: Option<String>,
-    /// Give up when nothing was acknowledged for so long, such as PT15M; after 30 s already, where no server
-    /// ever answered. The exit code is then 6 for back pressure and 7 for a server that did not answer.
+    /// Give up if the server acknowledged nothing for so long. If it never answered, 30 s are enough. The exit
+    /// code is then 6 for back pressure, and 7 for a server that did not answer.
     #[arg(long, value_name = "DURATION", default_value = "PT15M", requires = "rate", value_parser = length)]
     pub give_up_after: Duration,
 }

@@ -59,6 +59,7 @@ impl Visitor for Options {
         let arg =
             Arg::new(option.name).long(option.name).env(option.variable).value_name(option.value).help(help);
         let arg = arg.value_parser(parser(option, setting.parse)).default_values(option.default);
+        let arg = arg.help_heading(option.heading);
         self.0.push(match option.form {
             Form::List(_) => arg.action(ArgAction::Append).value_delimiter(','),
             Form::Files => arg.action(ArgAction::Append),

@@ -6,6 +6,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use posthaste_core::api::KeyName;
 
+use super::examples;
+
 /// `topics`.
 #[derive(Debug, Subcommand)]
 pub enum TopicsCommand {
@@ -15,10 +17,10 @@ pub enum TopicsCommand {
     Show(TopicArg),
     /// Delete a topic and its subscriptions. Events that still wait are dead-lettered.
     Delete(TopicArg),
-    /// Show a topic's publish keys: key1 and key2, and those of other tiers that were made.
+    /// Show a topic's publish keys: key1 and key2, and keys of other tiers if there are any.
     Keys(TopicArg),
-    /// Make a publish key of a topic, or make it anew; the others stay valid. Producers with an internal key
-    /// may publish where back pressure refuses others, those with a bulk key are refused first.
+    /// Make or replace a publish key; the others stay valid. Under back pressure, producers with a bulk key are
+    /// refused first, and those with an internal key last.
     RegenerateKey {
         /// The topic.
         topic: String,
@@ -27,11 +29,11 @@ pub enum TopicsCommand {
         #[arg(value_name = "KEY", value_parser = key_names())]
         name: String,
     },
-    /// Take a publish key of another tier away from a topic.
+    /// Delete an internal or bulk key of a topic. Producers that use it are refused.
     DeleteKey {
         /// The topic.
         topic: String,
-        /// The key. There is no topic without key1 and key2.
+        /// The key. key1 and key2 cannot be deleted.
         // Not `key`: clap names an argument after its field, and the admin key has that name.
         #[arg(value_name = "KEY", value_parser = key_names())]
         name: String,
@@ -61,7 +63,8 @@ pub enum SubscriptionsCommand {
     List(TopicArg),
     /// Show a subscription, its secrets masked.
     Show(SubscriptionArgs),
-    /// Send one event to the endpoint at once, and show the request and its answer. Nothing is tried again.
+    /// Send one event to the endpoint at once, and show the request and its answer. There is no retry.
+    #[command(after_help = examples::TEST)]
     Test {
         #[command(flatten)]
         of: SubscriptionArgs,
@@ -70,33 +73,33 @@ pub enum SubscriptionsCommand {
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Make a new signing secret and print it, this once. The old ones go on signing for the overlap.
+    /// Make a new signing secret and print it, this once. The older ones keep signing for the overlap; at most
+    /// three sign at once, so a third rotation ends the oldest.
+    #[command(after_help = examples::ROTATE)]
     RotateSecret {
         #[command(flatten)]
         of: SubscriptionArgs,
-        /// How long the old secrets of the same kind go on signing, such as PT12H; PT0S ends them at once
-        /// [default: P1D, at most P7D].
+        /// How long the older secrets of the same kind keep signing, up to P7D (7 days). PT0S ends them at once
+        /// [default: P1D].
         #[arg(long, value_name = "DURATION")]
         overlap: Option<String>,
-        /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the first present one].
+        /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the newest secret].
         #[arg(long, value_parser = ["v1", "v1a"])]
         kind: Option<String>,
     },
     /// Delete a subscription. Events that still wait for it are dead-lettered.
     Delete(SubscriptionArgs),
-    /// Ask a subscription's endpoint again whether it wants events, and print what came of it.
+    /// Ask a subscription's endpoint again for its consent to events, and print the new state.
     Validate(SubscriptionArgs),
-    /// Let the events of an active subscription wait. They expire as others do.
+    /// Let the events of an active subscription wait. They expire as they would otherwise.
     Pause(SubscriptionArgs),
     /// Deliver the events of a paused subscription again.
     Resume(SubscriptionArgs),
-    /// Deliver the events of a disabled or failed subscription again; its endpoint is asked, where that is
-    /// set.
+    /// Deliver the events of a disabled or failed subscription again. If the endpoint must consent, it is asked.
     Enable(SubscriptionArgs),
     /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
     Disable(SubscriptionArgs),
-    /// Deliver the events of an active subscription now: end the hold of a failing endpoint, and release what
-    /// waits.
+    /// Deliver the waiting events of an active subscription now, although its endpoint failed.
     Force(SubscriptionArgs),
 }
 

@@ -20,6 +20,10 @@ const HEADER: [&str; 9] = [
     "held objects",
 ];
 
+/// The meaning of a next probe.
+const PROBES: &str = "What fails gets no requests until its next probe, which is one request. To try at once: \
+    posthaste subscriptions force TOPIC NAME";
+
 pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
     Ok(reply(&session.ask(Method::GET, &["links"])?))
 }
@@ -30,6 +34,8 @@ fn reply(view: &LinksView) -> Reply {
         return reply.line("every link is well, and nothing is held");
     }
     let reply = table(reply, &view.links);
+    let is_probed = view.links.iter().any(|link| link.next_probe.is_some());
+    let reply = if is_probed { reply.line(PROBES) } else { reply };
     if view.truncated { reply.line("there are more than are shown") } else { reply }
 }
 
@@ -110,6 +116,7 @@ LINK                   SUBSCRIPTION  STATE      SINCE                     FAILIN
 https://a.example:443  all on it     retry      2026-11-21T10:03:00.000Z  2026-11-21T10:00:00.000Z  13        Busy (503)  2026-11-21T10:13:00.000Z  1000+
 (deleted)              orders/crm    releasing                                                                                                      1
 (unknown)              orders/erp    unknown                                                                                                        2
+What fails gets no requests until its next probe, which is one request. To try at once: posthaste subscriptions force TOPIC NAME
 there are more than are shown
 ";
         check(view, expected.trim_start());

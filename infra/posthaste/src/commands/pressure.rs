@@ -15,13 +15,13 @@ const HEADER: [&str; 10] = [
     "resource",
     "level",
     "reading",
+    "unit",
     "normal",
     "medium",
     "high",
     "history",
     "refused from",
-    "besides",
-    "unit",
+    "other actions",
 ];
 
 pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
@@ -90,13 +90,13 @@ fn row(resource: &PressureResource) -> [String; 10] {
         resource.resource.to_string(),
         level(resource),
         resource.reading.to_string(),
+        resource.unit.clone(),
         resource.thresholds.normal.to_string(),
         resource.thresholds.medium.to_string(),
         resource.thresholds.high.to_string(),
         history(resource),
         resource.refused_from.map(|tier| tier.to_string()).unwrap_or_default(),
-        besides(resource),
-        resource.unit.clone(),
+        other_actions(resource),
     ]
 }
 
@@ -116,7 +116,7 @@ fn history(resource: &PressureResource) -> String {
 }
 
 /// Further actions, in the words of the API.
-fn besides(resource: &PressureResource) -> String {
+fn other_actions(resource: &PressureResource) -> String {
     resource.measures.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 

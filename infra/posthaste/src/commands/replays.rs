@@ -49,7 +49,8 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
     }
     let mut replay: ReplayView = session.client.json(call)?;
     if !arguments.wait {
-        let hint = format!("`posthaste replays show {}` tells how far it is", replay.id);
+        let hint =
+            format!("It begins within a minute. `posthaste replays show {}` shows how far it is.", replay.id);
         return Ok(shown(&replay).line(hint));
     }
     while !matches!(replay.state, ReplayState::Done | ReplayState::Cancelled) {
@@ -94,6 +95,8 @@ fn waited(replay: &ReplayView) -> Reply {
 
 fn shown(replay: &ReplayView) -> Reply {
     let mut answer = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
+    let ReplayView { created_at, updated_at, .. } = replay;
+    answer = answer.line(format!("asked for at {}, last change at {}", created_at.0, updated_at.0));
     if let Some(reason) = replay.reason {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }
@@ -127,14 +130,20 @@ fn row(replay: &ReplayView) -> [String; 7] {
 
 fn previewed(preview: &ReplayPreview) -> Reply {
     let at_least = if preview.is_complete { "" } else { "at least " };
-    let text = format!("would deliver {at_least}{} events of {} objects", preview.events, preview.objects);
+    let (events, objects) = (counted(preview.events, "event"), counted(preview.objects, "object"));
+    let text = format!("would deliver {at_least}{events} of {objects}");
     let rows =
         preview.by_reason.iter().map(|(reason, events)| [reason.clone(), events.to_string()]).collect();
     let mut reply = Reply::new(json!(preview)).line(text).table(["reason", "events"], rows);
     if !preview.ids.is_empty() {
-        reply = reply.line(format!("the first ids: {}", preview.ids.join(" ")));
+        reply = reply.line(format!("ids of the first events: {}", preview.ids.join(" ")));
     }
     failures(reply, &preview.failures)
+}
+
+/// A number of things, in words.
+fn counted(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 fn failures(reply: Reply, failures: &[ReplayFailure]) -> Reply {
@@ -175,6 +184,19 @@ mod tests {
             "Waited until everything was queued, not until it was delivered.",
         ];
         assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
+    }
+
+    #[test]
+    fn a_preview_counts_in_words() {
+        let check = |events: u64, objects: u64, expected: &str| {
+            let preview = json!({
+                "events": events, "objects": objects, "failed": 0, "isComplete": true, "byReason": {}, "ids": [],
+            });
+            let text = previewed(&serde_json::from_value(preview).unwrap()).render(Style::Plain);
+            assert!(text.starts_with(expected), "{text}");
+        };
+        check(3, 1, "would deliver 3 events of 1 object\n");
+        check(1, 2, "would deliver 1 event of 2 objects\n");
     }
 
     #[test]

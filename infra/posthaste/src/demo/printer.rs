@@ -17,6 +17,11 @@ use crate::output::{Reply, indent};
 /// The folder of dead letters within the data folder.
 const DEAD_LETTERS: &str = "dead-letters";
 
+/// Lines around the summary.
+const COUNTED: &str = "Attempts and retries are requests, the other two are events.";
+const DEAD: &str = "\nThe events that posthaste gave up are dead letters, in these files:";
+const LAST: &str = "\nThe last of them. posthaste added what follows from deadletterreason on:";
+
 /// Prints what happens while it happens.
 #[derive(Debug)]
 pub(super) struct Printer {
@@ -32,11 +37,12 @@ impl Printer {
 
     pub(super) fn opening(&self, session: &Session, data_dir: &Path) {
         let url = session.client.base().as_str().trim_end_matches('/');
-        self.say(&format!("posthaste serves on {url}, its data lies in {}\n", data_dir.display()));
+        self.say(&format!("A server runs on {url}. Its data folder is {}.\n", data_dir.display()));
+        self.say("Topics, their subscriptions, and how each endpoint answers:");
         for role in &ROLES {
             self.say(&format!("  {:<8} → {:<11} {}", role.topic, role.subscription, role.part_in_words()));
         }
-        self.say("");
+        self.say("\nWhat happens, with the seconds since the start:");
     }
 
     pub(super) fn published(&self, sample: &Sample) {
@@ -97,13 +103,13 @@ pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
         "deadLetters": paths,
     });
     let header =
-        ["topic", "subscription", "its endpoint", "attempts", "delivered", "retried", "dead-lettered"];
-    let mut reply = Reply::new(json).line("").table(header, rows.into()).line("\nThe dead letters lie in");
+        ["topic", "subscription", "its endpoint", "attempts", "delivered", "retries", "dead-lettered"];
+    let mut reply = Reply::new(json).line("").table(header, rows.into()).line(COUNTED).line(DEAD);
     for path in &paths {
         reply = reply.line(format!("  {path}"));
     }
     if let Some(last) = dead.last() {
-        reply = reply.line("\nThe last of them:").line(indent(&last.text));
+        reply = reply.line(LAST).line(indent(&last.text));
     }
-    reply.line("\nEverything ended as it should.")
+    reply.line("\nEverything ended as it should. Next, a server of your own: posthaste --help")
 }

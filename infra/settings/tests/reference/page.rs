@@ -55,8 +55,13 @@ These parameters set up queues, buckets, functions and alarms. No function reads
 pub(crate) fn page() -> String {
     let (rows, template) = (rows(), template());
     let mut page = OPENING.to_owned();
-    for option in rows.iter().filter_map(|row| Some((row.option?, row))) {
-        serve_option(&mut page, &option.0, option.1);
+    let mut heading = None;
+    for (option, row) in rows.iter().filter_map(|row| Some((row.option?, row))) {
+        if option.heading != heading {
+            heading = option.heading;
+            let _ = write!(page, "\n### {}\n\n", heading.unwrap_or("Options"));
+        }
+        serve_option(&mut page, &option, row);
     }
     let _ = write!(page, "\n{ON_AWS}");
     let mut read = BTreeSet::new();

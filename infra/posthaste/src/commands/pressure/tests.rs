@@ -75,17 +75,20 @@ fn a_row_shows_how_much_of_the_history_has_passed() {
             "historyDepth": 300, "historyPassed": false, "measures": ["trim-caches", "flush-dns"],
         });
         resource.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        let [name, level, reading, .., history, refused, besides, unit] =
+        let [name, level, reading, unit, .., history, refused, other_actions] =
             row(&serde_json::from_value(resource).unwrap());
-        [name, level, reading, history, refused, besides, unit].join("|")
+        [name, level, reading, unit, history, refused, other_actions].join("|")
     };
-    let rest = "|trim-caches, flush-dns|messages";
+    let rest = "|trim-caches, flush-dns";
     let check = |members, expected: &str| {
         assert_eq!(shown(members), format!("submission-queue|{expected}{rest}"));
     };
-    check(json!({}), "medium|4100|12 of 300 polls|");
-    check(json!({ "polls": 4000, "refusedFrom": "standard" }), "medium|4100|300 of 300 polls|standard");
-    check(json!({ "acts": false, "polls": 0 }), "medium (does not act)|4100|0 of 300 polls|");
-    check(json!({ "level": "normal", "acts": false, "polls": 0 }), "normal|4100|0 of 300 polls|");
-    check(json!({ "historyDepth": null }), "medium|4100||");
+    check(json!({}), "medium|4100|messages|12 of 300 polls|");
+    check(
+        json!({ "polls": 4000, "refusedFrom": "standard" }),
+        "medium|4100|messages|300 of 300 polls|standard",
+    );
+    check(json!({ "acts": false, "polls": 0 }), "medium (does not act)|4100|messages|0 of 300 polls|");
+    check(json!({ "level": "normal", "acts": false, "polls": 0 }), "normal|4100|messages|0 of 300 polls|");
+    check(json!({ "historyDepth": null }), "medium|4100|messages||");
 }

@@ -1,0 +1,69 @@
+//! The examples below the options of `--help`. A paragraph is a section of the manual page.
+
+pub(super) const FIRST_STEPS: &str = "\
+First steps:
+  posthaste demo                                    watch deliveries, retries and a dead letter
+  posthaste serve --allow-endpoints 127.0.0.1       run a server for endpoints on this machine
+  posthaste listen                                  receive webhooks in a second terminal
+  posthaste apply -f topics.yaml                    create topics and subscriptions
+  posthaste publish orders -f event.json            publish an event to the topic orders";
+
+pub(super) const SERVE: &str = "\
+Examples:
+  posthaste serve --allow-endpoints 127.0.0.1       for endpoints on this machine
+  posthaste serve --listen 8093 --config topics.yaml
+  posthaste serve --data-dir /var/lib/posthaste --public-url https://hooks.example.com";
+
+pub(super) const CHECK: &str = "\
+Examples:
+  posthaste check /var/lib/posthaste";
+
+pub(super) const LISTEN: &str = "\
+Examples:
+  posthaste listen --secret whsec_...               verify signatures
+  posthaste listen --answer 503                     try out retries
+  posthaste listen --port 9001 --delay 2s           a second, slow endpoint";
+
+pub(super) const APPLY: &str = "\
+Examples:
+  posthaste apply -f topics.yaml
+  posthaste apply -f topics.yaml --url https://hooks.example.com --key KEY";
+
+pub(super) const PUBLISH: &str = "\
+Examples:
+  posthaste publish orders -f event.json
+  posthaste publish orders -f - --time-to-live PT10M < event.json
+  posthaste publish orders -f events.jsonl --rate auto
+  posthaste publish orders -f events.jsonl --rate 500 --tier bulk";
+
+pub(super) const ROTATE: &str = "\
+Examples:
+  posthaste subscriptions rotate-secret orders billing --overlap PT12H
+  posthaste subscriptions rotate-secret orders billing --overlap PT0S     after a leak";
+
+pub(super) const TEST: &str = "\
+Examples:
+  posthaste subscriptions test orders billing
+  posthaste subscriptions test orders billing -f event.json";
+
+pub(super) const DEAD_LETTERS: &str = "\
+Examples:
+  posthaste dead-letters list orders billing --from 2026-11-21T10:00:00Z
+  posthaste dead-letters list orders billing --reason MaxDeliveryAttemptsExceeded";
+
+pub(super) const REPLAY: &str = "\
+Examples:
+  posthaste dead-letters replay orders billing --dry-run
+  posthaste dead-letters replay orders billing --from 2026-11-21T10:00:00Z --rate 10 --wait";
+
+pub(super) const COMPLETIONS: &str = "\
+Where shells look:
+  bash    posthaste completions bash > ~/.local/share/bash-completion/completions/posthaste
+  zsh     posthaste completions zsh > ~/.zfunc/_posthaste         (~/.zfunc must be in fpath)
+  fish    posthaste completions fish > ~/.config/fish/completions/posthaste.fish
+  elvish  posthaste completions elvish >> ~/.config/elvish/rc.elv
+  PowerShell  posthaste completions powershell >> $PROFILE";
+
+pub(super) const MAN: &str = "\
+Examples:
+  posthaste man ~/.local/share/man/man1             then: man posthaste-publish";
