@@ -91,8 +91,8 @@ pub struct PaceArgs {
     /// day, is not published again [default: a new name].
     #[arg(long, value_name = "NAME", requires = "rate", value_parser = run_name)]
     pub run: Option<String>,
-    /// Give up if the server acknowledged nothing for so long. If it never answered, 30 s are enough. The exit
-    /// code is then 6 for back pressure, and 7 for a server that did not answer.
+    /// Give up if the server acknowledged nothing for so long. If it never answered, 30 s are enough. The
+    /// exit code is then 6 for back pressure, and 7 for a server that did not answer.
     #[arg(long, value_name = "DURATION", default_value = "PT15M", requires = "rate", value_parser = length)]
     pub give_up_after: Duration,
 }

@@ -79,8 +79,8 @@ pub enum SubscriptionsCommand {
     RotateSecret {
         #[command(flatten)]
         of: SubscriptionArgs,
-        /// How long the older secrets of the same kind keep signing, up to P7D (7 days). PT0S ends them at once
-        /// [default: P1D].
+        /// How long the older secrets of the same kind keep signing, up to P7D (7 days). PT0S ends them at
+        /// once [default: P1D].
         #[arg(long, value_name = "DURATION")]
         overlap: Option<String>,
         /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the newest secret].
