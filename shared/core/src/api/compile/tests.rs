@@ -21,6 +21,13 @@ fn check(member: &str, value: serde_json::Value, message: &str) {
     assert_eq!(compile(with(member, value)).unwrap_err().to_string(), message);
 }
 
+/// Checks what is said of each value of a member, behind the member's name.
+fn check_each<const N: usize>(member: &str, cases: [(serde_json::Value, &str); N]) {
+    for (value, said) in cases {
+        check(member, value, &format!("{member}{said}"));
+    }
+}
+
 #[test]
 fn a_subscription_needs_no_more_than_an_endpoint() {
     let subscription = compile(json!({ "endpoint": { "url": "https://a.example/" } })).unwrap();
@@ -32,97 +39,80 @@ fn a_subscription_needs_no_more_than_an_endpoint() {
 }
 
 #[test]
-fn the_member_at_fault_is_named() {
-    check(
+fn an_error_names_the_member_of_the_endpoint_at_fault() {
+    let second = |url: &str| json!({ "url": "https://a.example", "fallbackUrl": url });
+    let same_link = ".fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone \
+        with it";
+    check_each(
         "endpoint",
-        json!({ "url": "ftp://a.example" }),
-        "endpoint.url: the scheme is \"ftp\", expected https",
+        [
+            (json!({ "url": "ftp://a.example" }), ".url: the scheme is \"ftp\", expected https"),
+            (second("ftp://b.example"), ".fallbackUrl: the scheme is \"ftp\", expected https"),
+            (second("https://A.example:443/"), same_link),
+            (
+                json!({ "url": "https://a.example", "timeout": "PT61S" }),
+                ".timeout: PT1M1S is outside PT1S..=PT1M",
+            ),
+        ],
     );
-    check(
-        "endpoint",
-        json!({ "url": "https://a.example", "fallbackUrl": "ftp://b.example" }),
-        "endpoint.fallbackUrl: the scheme is \"ftp\", expected https",
-    );
-    check(
-        "endpoint",
-        json!({ "url": "https://a.example", "fallbackUrl": "https://A.example:443/" }),
-        "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone \
-            with it",
-    );
-    check(
-        "endpoint",
-        json!({ "url": "https://a.example", "timeout": "PT61S" }),
-        "endpoint.timeout: PT1M1S is outside PT1S..=PT1M",
-    );
-    check(
-        "deliverySchema",
-        json!("EventGrid"),
-        "deliverySchema: events accepted as CloudEvents cannot be sent as EventGrid",
-    );
-    check("name", json!("other"), "name: differs from the name in the path, \"billing\"");
-    check(
+}
+
+#[test]
+fn an_error_names_the_member_of_the_retry_policy_at_fault() {
+    let no_status = ".waitFloors.x: expected an HTTP status, 100 to 599, or \"default\"";
+    check_each(
         "retryPolicy",
-        json!({ "maxDeliveryAttempts": 31 }),
-        "retryPolicy.maxDeliveryAttempts: 31 is outside 1..=30",
+        [
+            (json!({ "maxDeliveryAttempts": 31 }), ".maxDeliveryAttempts: 31 is outside 1..=30"),
+            (json!({ "eventTimeToLiveInMinutes": 0 }), ".eventTimeToLiveInMinutes: 0 is outside 1..=1440"),
+            (json!({ "schedule": [] }), ".schedule: 0 items, expected 1..=30"),
+            (json!({ "schedule": ["PT1S", "P2D"] }), ".schedule[1]: P2D is outside PT0S..=P1D"),
+            (json!({ "waitFloors": { "x": "PT1S" } }), no_status),
+            (json!({ "permanentStatuses": [204] }), ".permanentStatuses[0]: 204 is outside 300..=599"),
+        ],
     );
-    check(
-        "retryPolicy",
-        json!({ "eventTimeToLiveInMinutes": 0 }),
-        "retryPolicy.eventTimeToLiveInMinutes: 0 is outside 1..=1440",
-    );
-    check("retryPolicy", json!({ "schedule": [] }), "retryPolicy.schedule: 0 items, expected 1..=30");
-    check(
-        "retryPolicy",
-        json!({ "schedule": ["PT1S", "P2D"] }),
-        "retryPolicy.schedule[1]: P2D is outside PT0S..=P1D",
-    );
-    check(
-        "retryPolicy",
-        json!({ "waitFloors": { "x": "PT1S" } }),
-        "retryPolicy.waitFloors.x: expected an HTTP status, 100 to 599, or \"default\"",
-    );
-    check(
-        "retryPolicy",
-        json!({ "permanentStatuses": [204] }),
-        "retryPolicy.permanentStatuses[0]: 204 is outside 300..=599",
-    );
-    check(
+}
+
+#[test]
+fn an_error_names_the_member_of_batching_at_fault() {
+    let acknowledged = |events: u32| json!({ "maxEventsPerBatch": events, "partialAcknowledgement": true });
+    let too_many = ".maxEventsPerBatch: 1001 is outside 1..=1000, the most with partialAcknowledgement";
+    let unbatched = ".partialAcknowledgement: needs batching: set maxEventsPerBatch or \
+        preferredBatchSizeInKilobytes";
+    check_each(
         "batching",
-        json!({ "maxEventsPerBatch": 5001 }),
-        "batching.maxEventsPerBatch: 5001 is outside 1..=5000",
+        [
+            (json!({ "maxEventsPerBatch": 5001 }), ".maxEventsPerBatch: 5001 is outside 1..=5000"),
+            (
+                json!({ "preferredBatchSizeInKilobytes": 0 }),
+                ".preferredBatchSizeInKilobytes: 0 is outside 1..=1024",
+            ),
+            (json!({ "partialAcknowledgement": true }), unbatched),
+            (acknowledged(1001), too_many),
+        ],
     );
-    check(
-        "batching",
-        json!({ "preferredBatchSizeInKilobytes": 0 }),
-        "batching.preferredBatchSizeInKilobytes: 0 is outside 1..=1024",
-    );
-    check(
-        "batching",
-        json!({ "partialAcknowledgement": true }),
-        "batching.partialAcknowledgement: needs batching: set maxEventsPerBatch or \
-            preferredBatchSizeInKilobytes",
-    );
-    check(
-        "batching",
-        json!({ "maxEventsPerBatch": 1001, "partialAcknowledgement": true }),
-        "batching.maxEventsPerBatch: 1001 is outside 1..=1000, the most with partialAcknowledgement",
-    );
-    check(
+}
+
+#[test]
+fn an_error_names_any_other_member_at_fault() {
+    let other_schema = ": events accepted as CloudEvents cannot be sent as EventGrid";
+    check_each("deliverySchema", [(json!("EventGrid"), other_schema)]);
+    check_each("name", [(json!("other"), ": differs from the name in the path, \"billing\"")]);
+    check_each("autoDeleteOnIdle", [(json!("PT4M"), ": PT4M is less than PT5M")]);
+    check_each(
         "deadLetter",
-        json!({ "giveUpAfter": "PT0S" }),
-        "deadLetter.giveUpAfter: PT0S is outside PT5M..=P14D",
+        [
+            (json!({ "giveUpAfter": "PT0S" }), ".giveUpAfter: PT0S is outside PT5M..=P14D"),
+            (json!({ "delay": "PT16M" }), ".delay: PT16M is outside PT0S..=PT15M"),
+        ],
     );
-    check("autoDeleteOnIdle", json!("PT4M"), "autoDeleteOnIdle: PT4M is less than PT5M");
-    check("deadLetter", json!({ "delay": "PT16M" }), "deadLetter.delay: PT16M is outside PT0S..=PT15M");
-    check(
+    let nothing_masked = ".secrets[0]: a masked secret keeps the one that is there, and there is none";
+    check_each(
         "signing",
-        json!({ "secrets": ["x"] }),
-        "signing.secrets[0]: a signing secret starts with whsec_ or whsk_",
-    );
-    check(
-        "signing",
-        json!({ "secrets": ["(masked)"] }),
-        "signing.secrets[0]: a masked secret keeps the one that is there, and there is none",
+        [
+            (json!({ "secrets": ["x"] }), ".secrets[0]: a signing secret starts with whsec_ or whsk_"),
+            (json!({ "secrets": ["(masked)"] }), nothing_masked),
+        ],
     );
 }
 
