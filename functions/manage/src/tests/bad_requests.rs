@@ -50,7 +50,7 @@ async fn without_the_admin_key_nothing_is_shown_or_done() {
 
 #[tokio::test]
 async fn a_key_that_is_too_short_or_its_digest_opens_nothing() {
-    /// What `printf %s 0123456789abcdef | sha256sum` prints.
+    /// The output of `printf %s 0123456789abcdef | sha256sum`.
     const DIGEST: &str = "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";
     for (key, offered, expected) in [
         ("0123456789abcde", "0123456789abcde", 401),

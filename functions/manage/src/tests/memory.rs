@@ -52,7 +52,7 @@ impl Memory {
         *self.0.put_fault.lock().unwrap() = None;
     }
 
-    /// This object cannot be read from now on, until it is deleted.
+    /// Makes this object unreadable, until it is deleted.
     pub(crate) fn damage(&self, key: &str) {
         self.0.damaged.lock().unwrap().insert(key.to_owned());
     }
@@ -169,12 +169,12 @@ impl FixedClock {
         self.ms.fetch_add(u64::try_from(length.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Who sleeps wakes at once from now on, at the right time.
+    /// Wakes every sleeper at once from now on, at the right time.
     pub(crate) fn shorten_nights(&self) {
         self.shorten_nights_to(Duration::MAX);
     }
 
-    /// Who sleeps no longer than this wakes at once from now on, at the right time.
+    /// Wakes every sleeper at once from now on that sleeps no longer than this, at the right time.
     pub(crate) fn shorten_nights_to(&self, length: Duration) {
         let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         self.night_ms_max.store(ms, Ordering::Relaxed);

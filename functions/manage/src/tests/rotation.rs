@@ -13,7 +13,7 @@ async fn rotate(api: &Api, body: &str) -> Answer {
     api.call("POST", ROTATE, &[("content-type", "application/json")], body.to_owned()).await
 }
 
-/// What is shown of a secret.
+/// The mask that is shown for a secret.
 fn mask(secret: &Value) -> String {
     SecretText::new(secret.as_str().unwrap()).masked_as_one_of_several().expose().to_owned()
 }

@@ -25,7 +25,7 @@ fn secrets(answer: &Answer) -> Value {
     answer.json()["signing"]["secrets"].clone()
 }
 
-/// What is shown of these secrets.
+/// The masks that are shown for these secrets.
 fn masks(secrets: &Value) -> Value {
     let texts = secrets.as_array().unwrap().iter().map(|secret| SecretText::new(secret.as_str().unwrap()));
     texts.map(|text| json!(text.masked_as_one_of_several())).collect()

@@ -27,7 +27,7 @@ fn refusing(at: Timestamp) -> PressureState {
     evaluate(&PressureState::normal(at), &readings, &PressureSettings::default(), at).0
 }
 
-/// What is shown of this object: freshness, level, tarpit, and how many tiers are refused and how many
+/// The view of this object: freshness, level, tarpit, and how many tiers are refused and how many
 /// delayed.
 async fn shown(object: Option<Vec<u8>>) -> (u16, Vec<Value>) {
     let api = Api::new();

@@ -165,7 +165,7 @@ impl Visitor<'_> for Position<'_> {
 mod tests {
     use super::*;
 
-    /// What is found in `json` under these paths, as `Debug` shows it.
+    /// Checks the value that is found in `json` under this path, as `Debug` shows it.
     fn check(json: &str, path: &str, expected: &str) {
         let mut names = Names::default();
         for (index, path) in ["x", path, "x.y"].iter().enumerate() {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 pub enum FilterOperator {
     /// The number is one of `values`.
     NumberIn,
-    /// It is none of `values`.
+    /// The number is none of `values`.
     NumberNotIn,
     /// The number is less than `value`.
     NumberLessThan,
@@ -22,25 +22,25 @@ pub enum FilterOperator {
     NumberGreaterThanOrEquals,
     /// The number is in one of `values`, each of which is a range `[from, to]`, borders included.
     NumberInRange,
-    /// It is in none of the ranges.
+    /// The number is in none of the ranges.
     NumberNotInRange,
     /// The boolean is `value`.
     BoolEquals,
     /// The string contains one of `values`.
     StringContains,
-    /// It contains none of them.
+    /// The string contains none of them.
     StringNotContains,
     /// The string begins with one of `values`.
     StringBeginsWith,
-    /// It begins with none of them.
+    /// The string begins with none of them.
     StringNotBeginsWith,
     /// The string ends with one of `values`.
     StringEndsWith,
-    /// It ends with none of them.
+    /// The string ends with none of them.
     StringNotEndsWith,
     /// The string is one of `values`.
     StringIn,
-    /// It is none of them.
+    /// The string is none of them.
     StringNotIn,
     /// The key is missing, or null.
     IsNullOrUndefined,

@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(set(Some(98), None, None), Err(format!("{medium} is 97; expected at least {normal}, 98")));
     }
 
-    /// What is set of the share in flight, beside a disk's high threshold of 98 per cent, and what comes of
-    /// both there.
+    /// Thresholds of the share in flight from these settings of its own, beside a disk's high threshold of 98
+    /// per cent.
     fn in_flight(normal: Option<u64>, medium: Option<u64>, high: Option<u64>) -> Result<Thresholds, String> {
         let mut settings = PressureSettings {
             in_flight: ThresholdSettings { normal, medium, high },

@@ -99,7 +99,7 @@ fn exchange() -> PressureSettings {
     PressureSettings { profile: Profile::Exchange2013, ..PressureSettings::default() }
 }
 
-/// What one tier hears: accepted `a`, delayed `d` by 10 s, by 55 s `D`, refused `r`.
+/// A tier's answer in one letter: accepted `a`, delayed `d` by 10 s, by 55 s `D`, refused `r`.
 fn letter(admission: Admission) -> char {
     match admission {
         Admission::Accept => 'a',
@@ -110,7 +110,8 @@ fn letter(admission: Admission) -> char {
     }
 }
 
-/// What internal, standard and bulk hear after the first poll at a reading, and when the history has passed.
+/// The answers to internal, standard and bulk after the first poll at a reading, and when the history has
+/// passed.
 fn heard(settings: &PressureSettings, resource: Resource, value: u64, history: u32) -> [String; 2] {
     let readings = reading(resource, value);
     let after = |polls| {

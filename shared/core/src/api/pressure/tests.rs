@@ -1,4 +1,4 @@
-//! What is shown of a state, by its age.
+//! The view of a state, by its age.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn state() -> PressureState {
     state
 }
 
-/// What is shown so many milliseconds after the poll.
+/// The view so many milliseconds after the poll.
 fn shown(state: &PressureState, age_ms: u64) -> Value {
     serde_json::to_value(PressureView::new(Some(state), POLL + Duration::from_millis(age_ms))).unwrap()
 }

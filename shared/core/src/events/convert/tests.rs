@@ -8,7 +8,7 @@ use super::*;
 
 const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00.1234567Z","dataVersion":"2.0","metadataVersion":"1","topic":"/topics/orders","data":"#;
 
-/// What an event of Event Grid's schema becomes, which must be a CloudEvent.
+/// The CloudEvent that an event of Event Grid's schema becomes.
 fn cloud_event(grid: &str) -> Result<String, String> {
     let text = from_event_grid(&Bytes::from(grid.to_owned())).map_err(|e| e.to_string())?;
     Event::parse(Schema::CloudEvents, text.clone()).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! What a mapping finds, what is made, and every event that cannot be mapped.
+//! Mappings: members that are found, members that are made, and every event that cannot be mapped.
 
 use proptest::prelude::*;
 

@@ -16,7 +16,7 @@ const BATCH: &str = "application/cloudevents-batch+json";
 const MINIMAL: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
 const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":{},"dataVersion":"1","metadataVersion":"1","topic":"/t"}"#;
 
-/// What a topic of this schema takes, without a mapping.
+/// The input of a topic of this schema, without a mapping.
 fn input(schema: Schema) -> Input<'static> {
     static UNMAPPED: LazyLock<InputMapping> = LazyLock::new(InputMapping::default);
     let made = Made { at: Timestamp::from_millis(1_795_255_200_000), seed: [7; 16] };

@@ -1,4 +1,4 @@
-//! What filters ask alike is asked once.
+//! Conditions that filters share are tested once.
 
 use serde_json::{Value, json};
 

@@ -104,7 +104,7 @@ fn set(profile: Profile, text: &str) -> PressureSettings {
     apply(of_profile(profile), text).unwrap()
 }
 
-/// What is refused, in its words, and the key they are about.
+/// Checks that this text is refused with these words, which begin with the key at fault.
 fn check(text: &str, key: &str, expected: &str) {
     let error = apply(PressureSettings::default(), text).unwrap_err();
     assert_eq!((error.key(), error.to_string()), (Some(key), format!("{key} {expected}")), "{text}");

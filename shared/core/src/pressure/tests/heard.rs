@@ -63,7 +63,7 @@ fn parse_line(line: &str) -> (&str, Vec<&str>) {
     (name, repeated.collect())
 }
 
-/// What is written of a tier, on whichever line.
+/// The words about a tier, on whichever line they are.
 fn line_of<'c, 't>(case: &'c Case<'t>, tier: Tier) -> &'c [&'t str] {
     let of_tier = |name: &str| name == "everybody" || name.split(", ").any(|n| n == tier.as_str());
     case.iter().find(|(name, _)| of_tier(name)).map(|(_, words)| words).expect("a line for every tier")
@@ -77,7 +77,7 @@ fn word(admission: Admission) -> String {
     }
 }
 
-/// What is done besides in one poll, in the order of the table.
+/// The further actions of one poll, in the order of the table.
 fn besides(state: &PressureState) -> String {
     let name = |measure: &Measure| serde_json::to_value(measure).unwrap().as_str().unwrap().to_owned();
     let measures: BTreeSet<Measure> = state.resources.iter().flat_map(|r| r.measures.clone()).collect();

@@ -50,7 +50,7 @@ impl Fleet {
         self
     }
 
-    /// What is delivered until the next poll, and how long the oldest of it had waited.
+    /// The number of deliveries until the next poll, and the time for which the oldest had waited.
     fn deliver(&mut self) -> (u64, Duration) {
         let (mut left, mut oldest_wait) = (self.per_poll, Duration::ZERO);
         while let Some((at, count)) = self.waiting.front_mut().filter(|_| left > 0) {
@@ -88,7 +88,7 @@ fn consequences(trace: &Trace) -> String {
     format!("{:<6} {:>2} s {refused:<22}", trace.state.level().to_string(), trace.state.tarpit().as_secs())
 }
 
-/// What the last poll logged: the ids, on whose account, and the levels before and after.
+/// The lines that the last poll logged: id, resource, and the levels before and after.
 fn logged(trace: &mut Trace) -> String {
     let lines = |change: Transition| {
         let Transition { resource, previous, current, .. } = change;

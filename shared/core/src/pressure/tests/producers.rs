@@ -1,4 +1,4 @@
-//! What producers' side makes of a state, by its age, and how it is written.
+//! The answers that producers get by a state and its age, and the headers that say so.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn the_header_tells_level_resource_and_wait() {
     assert_eq!(header(&trace, Tier::Internal), "medium; resource=log-disk; delay=0");
 }
 
-/// What a tier hears, so many seconds after the poll.
+/// The header that a tier gets, so many seconds after the poll.
 fn header_after(trace: &Trace, tier: Tier, secs: u64) -> String {
     let now = trace.now + Duration::from_secs(secs);
     let admission = admit(Some(&trace.state), tier, now);

@@ -1,4 +1,4 @@
-//! What must hold for all readings.
+//! Rules that hold for all readings.
 
 use proptest::prelude::*;
 

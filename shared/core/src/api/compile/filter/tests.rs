@@ -1,4 +1,4 @@
-//! What is refused at the door, with the member at fault.
+//! Filters that are refused at the door, with the member at fault.
 
 use super::*;
 use serde_json::json;
