@@ -7,21 +7,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
-use posthaste_core::api::{SecretText, TierKeys, TopicSettings, compile_subscription};
+use posthaste_core::api::{TopicSettings, compile_subscription};
 use posthaste_core::attempt::Jitter;
 use posthaste_core::circuit::{HealthSettings, Target};
 use posthaste_core::model::{
-    Creations, Delivery, Entry, Hops, Link, Marks, Payload, Schema, Subscription, SubscriptionName,
-    Timestamp, TopicName,
+    Delivery, Link, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName,
 };
-use posthaste_core::stored::{RECORD_VERSION, TopicRecord};
+use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{
     Bundle, LateAnswer, MessageId, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };
 use posthaste_services::{LinkHealth, Registry};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
-use posthaste_testkit::{Calls, Faulty, ManualClock, Plan, Recorded, SeededEntropy};
+use posthaste_testkit::{Calls, Faulty, ManualClock, Plan, Recorded, SeededEntropy, records};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -228,18 +227,7 @@ pub(crate) fn response(
 
 /// A record of the topic `orders` with these settings.
 pub(crate) fn topic_record(settings: TopicSettings) -> TopicRecord {
-    TopicRecord {
-        v: RECORD_VERSION,
-        name: TopicName::parse("orders").unwrap(),
-        key1: SecretText::new("k1"),
-        key2: SecretText::new("k2"),
-        tier_keys: TierKeys::default(),
-        created_at: START,
-        updated_at: START,
-        deleted_at: None,
-        creations: Creations::default(),
-        settings,
-    }
+    records::topic_record(records::topic_name("orders"), settings, START)
 }
 
 /// The subscription `billing` of `orders`, with these settings (an endpoint is added).
@@ -263,27 +251,9 @@ pub(crate) fn event(index: usize) -> String {
 /// A delivery of `billing` that was published now. Its events have the keys `k-0`, `k-1` … and expire in a
 /// day.
 pub(crate) fn delivery(events: usize) -> Delivery {
-    let entry = |index: usize| Entry {
-        key: format!("k-{index}"),
-        expires_at: START + Duration::from_hours(24),
-        traceparent: None,
-        marks: Marks::default(),
-        envelope: None,
-        payload: Payload::Inline(Bytes::from(event(index))),
-    };
-    Delivery {
-        topic: TopicName::parse("orders").unwrap(),
-        subscription: SubscriptionName::parse("billing").unwrap(),
-        schema: Schema::CloudEvents,
-        published_at: START,
-        not_before: START,
-        attempts: 0,
-        last: None,
-        timed_out: false,
-        identity: None,
-        hops: Hops::default(),
-        events: (0..events).map(entry).collect(),
-    }
+    let to = (records::topic_name("orders"), records::subscription_name("billing"));
+    let payloads = (0..events).map(|index| Payload::Inline(Bytes::from(event(index))));
+    records::delivery(to, "k", payloads, START)
 }
 
 pub(crate) fn handle(id: &str) -> MessageHandle {

@@ -1,118 +1,22 @@
 //! A decorator that makes chosen calls of a port fail, for tests with a fault at every effect.
 
-use std::fmt;
+mod plan;
+
 use std::future::pending;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 
-use crate::recorded::Operation;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
     QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Revalidated,
     Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
 
-/// The fault of one call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// Nothing happens; the call fails. A webhook fails as `Socket`, or as `TimedOut` for that kind.
-    Before(ErrorKind),
-    /// The effect happens, but the answer is lost and the call fails.
-    After(ErrorKind),
-    /// Nothing happens and the call never ends; dropping it is how a test kills the caller here.
-    HangBefore,
-    /// The effect happens, and the call never ends.
-    HangAfter,
-    /// Single entries of a `send_batch` fail. This fault does not touch other operations.
-    Entries(Vec<EntryFault>),
-}
-
-/// The fault of one entry of a `send_batch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryFault {
-    /// The entry's index, from 0. An index beyond the batch does nothing.
-    pub index: usize,
-    /// Whether the message is sent all the same.
-    pub is_sent: bool,
-    /// The kind of the entry's error.
-    pub kind: ErrorKind,
-}
-
-/// A call about to be made, as a plan sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effect<'a> {
-    /// The call's number over all ports that share the plan, from 0.
-    pub number: u64,
-    /// The label of the decorator it goes through.
-    pub port: &'static str,
-    /// The method.
-    pub operation: Operation,
-    /// The object's key or the listing's prefix; empty for others.
-    pub key: &'a str,
-}
-
-type Rule = dyn Fn(Effect<'_>) -> Option<Fault> + Send + Sync;
-
-/// Decides which calls fail. Clones share it, so several ports may count through one plan.
-#[derive(Clone)]
-pub struct Plan {
-    rule: Arc<Rule>,
-    effects: Arc<AtomicU64>,
-    faults: Arc<AtomicU64>,
-}
-
-impl Plan {
-    /// Nothing fails; effects are counted all the same.
-    pub fn none() -> Self {
-        Self::by(|_| None)
-    }
-
-    /// The call with this number, from 0, fails so.
-    ///
-    /// "A fault at every effect" is a loop over numbers from 0 that ends when [`faults`](Self::faults) stays
-    /// 0.
-    pub fn nth(number: u64, fault: Fault) -> Self {
-        Self::by(move |effect| (effect.number == number).then(|| fault.clone()))
-    }
-
-    /// Calls fail as `rule` says.
-    pub fn by(rule: impl Fn(Effect<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self { rule: Arc::new(rule), effects: Arc::default(), faults: Arc::default() }
-    }
-
-    /// The number of calls that the plan has seen.
-    pub fn effects(&self) -> u64 {
-        self.effects.load(Ordering::SeqCst)
-    }
-
-    /// The number of calls that it made fail.
-    pub fn faults(&self) -> u64 {
-        self.faults.load(Ordering::SeqCst)
-    }
-
-    fn decide(&self, port: &'static str, operation: Operation, key: &str) -> Option<Fault> {
-        let number = self.effects.fetch_add(1, Ordering::SeqCst);
-        let fault = (self.rule)(Effect { number, port, operation, key });
-        if fault.is_some() {
-            self.faults.fetch_add(1, Ordering::SeqCst);
-        }
-        fault
-    }
-}
-
-impl fmt::Debug for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("effects", &self.effects)
-            .field("faults", &self.faults)
-            .finish_non_exhaustive()
-    }
-}
+use crate::recorded::Operation;
+pub use plan::{Effect, EntryFault, Fault, Plan, at_every_effect, at_every_effect_of};
 
 /// Makes calls of `P` fail by a plan.
 #[derive(Debug, Clone)]
@@ -314,22 +218,35 @@ mod tests {
     #[tokio::test]
     async fn one_plan_counts_over_several_ports_and_every_effect_can_be_hit() {
         let mut hit = Vec::new();
-        for number in 0.. {
-            let plan = Plan::nth(number, Fault::Before(ErrorKind::Other));
-            let queue = Faulty::new(MemoryQueue::default(), "queue", &plan);
-            let store = Faulty::new(MemoryStore::default(), "store", &plan);
+        at_every_effect(async |plan, place| {
+            let queue = Faulty::new(MemoryQueue::default(), "queue", plan);
+            let store = Faulty::new(MemoryStore::default(), "store", plan);
             let put = store.put("k", Bytes::from("v"), PutCondition::Always).await.is_err();
             let counted = queue.counts().await.is_err();
             let got = store.get("k").await.is_err();
-            assert_eq!(plan.effects(), 3);
+            assert_eq!(plan.effects(), 3, "{place}");
             hit.push((put, counted, got));
-            if plan.faults() == 0 {
-                break;
-            }
-        }
+        })
+        .await;
         let expected =
             [(true, false, false), (false, true, false), (false, false, true), (false, false, false)];
-        assert_eq!(hit, expected);
+        assert_eq!(hit, [expected, expected].concat());
+    }
+
+    #[tokio::test]
+    async fn of_the_calls_that_are_meant_one_fails_and_none_while_the_plan_is_off() {
+        let is_get = |effect: Effect<'_>| effect.operation == Operation::Get;
+        let plan = Plan::nth_of(1, Fault::Before(ErrorKind::Other), is_get);
+        let store = Faulty::new(MemoryStore::default(), "state", &plan);
+        let fails = async || (store.get("k").await.is_err(), store.list("", None, 1).await.is_err());
+        plan.switch(false);
+        assert_eq!([fails().await, fails().await], [(false, false); 2]);
+        plan.switch(true);
+        assert_eq!(
+            [fails().await, fails().await, fails().await],
+            [(false, false), (true, false), (false, false)]
+        );
+        assert_eq!((plan.effects(), plan.faults()), (10, 1));
     }
 
     #[tokio::test]
@@ -352,14 +269,9 @@ mod tests {
     async fn a_hanging_call_ends_only_by_being_dropped() {
         let store = MemoryStore::default();
         for (fault, is_there) in [(Fault::HangBefore, false), (Fault::HangAfter, true)] {
-            let faulty = Faulty::new(store.clone(), "state", &Plan::nth(0, fault));
-            let call = tokio::spawn(async move {
-                faulty.put("k", Bytes::from("v"), PutCondition::Always).await.map_err(|e| e.kind)
-            });
-            tokio::task::yield_now().await;
-            assert!(!call.is_finished());
-            call.abort();
-            assert!(call.await.unwrap_err().is_cancelled());
+            let plan = Plan::nth(0, fault);
+            let faulty = Faulty::new(store.clone(), "state", &plan);
+            plan.kill(faulty.put("k", Bytes::from("v"), PutCondition::Always)).await;
             assert_eq!(store.get("k").await.unwrap().is_some(), is_there);
         }
     }

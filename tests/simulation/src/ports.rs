@@ -25,8 +25,27 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// Each part by its name, and faults in it alone.
+    pub const PARTS: [(&str, fn(&Plan) -> Self); 3] =
+        [("queues", Self::in_queues), ("state", Self::in_state), ("bucket", Self::in_bucket)];
+
     /// None.
     pub fn none() -> Self {
         Self { queues: Plan::none(), state: Plan::none(), bucket: Plan::none() }
+    }
+
+    /// Faults in the state bucket.
+    pub fn in_state(plan: &Plan) -> Self {
+        Self { state: plan.clone(), ..Self::none() }
+    }
+
+    /// Faults in the dead-letter bucket.
+    pub fn in_bucket(plan: &Plan) -> Self {
+        Self { bucket: plan.clone(), ..Self::none() }
+    }
+
+    /// Faults in the queues.
+    pub fn in_queues(plan: &Plan) -> Self {
+        Self { queues: plan.clone(), ..Self::none() }
     }
 }

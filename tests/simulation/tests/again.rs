@@ -6,8 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -321,19 +319,15 @@ async fn when_the_limit_of_messages_in_flight_is_reached_the_rest_waits_and_then
 
 #[tokio::test]
 async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none_becomes_two_dead_letters() {
-    let is_throttled = Arc::new(AtomicBool::new(false));
-    let throttle = || {
-        let is_throttled = Arc::clone(&is_throttled);
-        let throttled = Fault::Before(ErrorKind::Throttled { retry_after: None });
-        Plan::by(move |_| is_throttled.load(Ordering::Relaxed).then(|| throttled.clone()))
-    };
-    let faults = Faults { queues: throttle(), state: throttle(), bucket: throttle() };
+    let throttled = Plan::at(Fault::Before(ErrorKind::Throttled { retry_after: None }), |_| true);
+    throttled.switch(false);
+    let faults = Faults { queues: throttled.clone(), state: throttled.clone(), bucket: throttled.clone() };
     // The topic is known, so that requests are made and their outcome cannot be written.
     let world = World::remembering(&faults, DAY);
     world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } })).await;
     world.publish(&[event("before")], DAY).await;
     world.deliver_all().await;
-    is_throttled.store(true, Ordering::Relaxed);
+    throttled.switch(true);
     world.endpoint.answer([Answer::By(|body, now: Timestamp| match body {
         _ if body.contains("refused") => 400,
         _ if body.contains("waits") && now < start() + 40 * MINUTE => 503,
@@ -349,7 +343,7 @@ async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none
         world.clock.advance(MINUTE);
     }
     assert_eq!(world.all_keys("").await.len(), 1, "nothing but the topic was written");
-    is_throttled.store(false, Ordering::Relaxed);
+    throttled.switch(false);
     world.pass_by(10 * SECOND, 2 * HOUR).await;
     let times = sent(&world);
     assert_eq!((times["before"], times["arrives"]), (1, 1));

@@ -180,7 +180,7 @@ async fn an_event_whose_payload_is_forbidden_waits_until_it_is_not() {
         let is_payload = effect.key == KEY && effect.number < 30;
         is_payload.then_some(Fault::Before(ErrorKind::Denied))
     };
-    let world = world(Faults { state: Plan::by(denied), ..Faults::none() }).await;
+    let world = world(Faults::in_state(&Plan::by(denied))).await;
     put(&world, STORED).await;
     world.publish_stored(KEY, STORED).await;
     for _ in 0..40 {
@@ -229,7 +229,7 @@ async fn a_dead_letter_whose_payload_is_gone_or_altered_is_kept_beside_the_other
 #[tokio::test]
 async fn a_dead_letter_whose_payload_is_forbidden_waits_and_is_kept_before_it_is_lost() {
     let denied = |effect: Effect<'_>| (effect.key == KEY).then_some(Fault::Before(ErrorKind::Denied));
-    let world = world(Faults { state: Plan::by(denied), ..Faults::none() }).await;
+    let world = world(Faults::in_state(&Plan::by(denied))).await;
     give_up_stored(&world).await;
     let sent_at = world.clock.now();
     for _ in 0..=MAX_RECEIVE_COUNT {

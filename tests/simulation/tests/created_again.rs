@@ -1,8 +1,6 @@
 //! A subscription or topic that was deleted and created again under its name never receives what was accepted
 //! for the old one, wherever that waited.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +10,7 @@ use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::faulty::{Fault, Plan};
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -269,20 +267,11 @@ async fn a_replay_ends_with_the_subscription_that_asked_for_it() {
     assert_eq!(end, (ReplayState::Cancelled, Some(ReplayReason::SubscriptionDeleted), vec![]));
 }
 
-/// A world in which the topic's record cannot be read while this is set.
-fn sometimes_blind() -> (World, Arc<AtomicBool>) {
-    let is_blind = Arc::new(AtomicBool::new(false));
-    let switch = Arc::clone(&is_blind);
-    let rule = move |effect: Effect<'_>| {
-        let is_record = effect.key.starts_with(layout::TOPICS);
-        (is_record && switch.load(Ordering::SeqCst)).then_some(Fault::Before(ErrorKind::Other))
-    };
-    (World::with(&Faults { state: Plan::by(rule), ..Faults::none() }), is_blind)
-}
-
 #[tokio::test]
 async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before() {
-    let (world, is_blind) = sometimes_blind();
+    let blind = Plan::at(Fault::Before(ErrorKind::Other), |effect| effect.key.starts_with(layout::TOPICS));
+    blind.switch(false);
+    let world = World::with(&Faults::in_state(&blind));
     world.subscribe(json!({})).await;
     let former = world.replay(json!({})).await;
     world.wake().await;
@@ -292,12 +281,12 @@ async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before
     let folder = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
     let mark = layout::forcing(&folder.0, &folder.1);
     world.write_state(&mark, format!(r#"{{"identity":"{}"}}"#, world.identity())).await;
-    is_blind.store(true, Ordering::SeqCst);
+    blind.switch(true);
     world.clock.advance(MINUTE);
     world.wake().await;
     assert_ne!(world.replayed(&id).await.state, ReplayState::Cancelled);
     assert_eq!(world.keys(layout::FORCING).await, [mark]);
-    is_blind.store(false, Ordering::SeqCst);
+    blind.switch(false);
     world.clock.advance(MINUTE);
     world.wake().await;
     assert_eq!(world.replayed(&id).await.state, ReplayState::Done);

@@ -1,14 +1,12 @@
 //! deadletter: objects a person can read, and a bucket that refuses.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::faulty::{Fault, Plan};
 use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
@@ -24,8 +22,7 @@ async fn refuse(world: &World, ids: &[&str]) {
 }
 
 fn refusing() -> Plan {
-    let is_put = |effect: &Effect<'_>| effect.operation == Operation::Put;
-    Plan::by(move |effect| is_put(&effect).then_some(Fault::Before(ErrorKind::Denied)))
+    Plan::at(Fault::Before(ErrorKind::Denied), |effect| effect.operation == Operation::Put)
 }
 
 #[tokio::test]
@@ -47,7 +44,7 @@ async fn many_dead_letters_of_a_subscription_lie_in_one_object() {
 
 #[tokio::test]
 async fn a_bucket_that_refuses_is_tried_for_days_and_nothing_is_lost() {
-    let world = World::with(&Faults { bucket: refusing(), ..Faults::none() });
+    let world = World::with(&Faults::in_bucket(&refusing()));
     world.subscribe(json!({})).await;
     refuse(&world, &["a"]).await;
     for _ in 0..300 {
@@ -60,7 +57,7 @@ async fn a_bucket_that_refuses_is_tried_for_days_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_subscription_may_say_when_to_give_up() {
-    let world = World::with(&Faults { bucket: refusing(), ..Faults::none() });
+    let world = World::with(&Faults::in_bucket(&refusing()));
     world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT4H" } })).await;
     refuse(&world, &["a"]).await;
     let began = world.clock.now();
@@ -81,7 +78,7 @@ fn giving_up_is_counted_once_for_each_event() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
-            let world = World::with(&Faults { bucket: refusing(), ..Faults::none() });
+            let world = World::with(&Faults::in_bucket(&refusing()));
             world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT5M" } })).await;
             refuse(&world, &["a", "b"]).await;
             for _ in 0..3 {
@@ -97,17 +94,6 @@ fn giving_up_is_counted_once_for_each_event() {
     assert_eq!(dropped, [expected]);
 }
 
-/// A bucket that refuses every write until the flag is cleared.
-fn refusing_until_mended() -> (Plan, Arc<AtomicBool>) {
-    let refuses = Arc::new(AtomicBool::new(true));
-    let flag = Arc::clone(&refuses);
-    let plan = Plan::by(move |effect| {
-        let is_refused = effect.operation == Operation::Put && flag.load(Ordering::Relaxed);
-        is_refused.then_some(Fault::Before(ErrorKind::Denied))
-    });
-    (plan, refuses)
-}
-
 #[test]
 fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_written() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -119,8 +105,8 @@ fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_wri
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
-            let (bucket, refuses) = refusing_until_mended();
-            let world = World::with(&Faults { bucket, ..Faults::none() });
+            let bucket = refusing();
+            let world = World::with(&Faults::in_bucket(&bucket));
             world.subscribe(json!({})).await;
             refuse(&world, &["a", "b"]).await;
             for tries in 1..=8_u64 {
@@ -129,7 +115,7 @@ fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_wri
                 assert_eq!((shown(age), shown(count)), (vec![waited.to_string()], vec![tries.to_string()]));
                 world.clock.advance(Duration::from_mins(15));
             }
-            refuses.store(false, Ordering::Relaxed);
+            bucket.switch(false);
             world.bury().await;
             assert_eq!((shown(age), world.buried().await.len()), (vec!["0".to_owned()], 1));
         });

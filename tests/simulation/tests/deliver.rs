@@ -151,7 +151,7 @@ async fn events_of_a_deleted_subscription_are_dead_lettered() {
 #[tokio::test]
 async fn a_topic_that_cannot_be_read_hands_its_messages_back() {
     let always = |kind| Plan::by(move |_| Some(Fault::Before(kind)));
-    let world = World::with(&Faults { state: always(ErrorKind::TimedOut), ..Faults::none() });
+    let world = World::with(&Faults::in_state(&always(ErrorKind::TimedOut)));
     world.subscribe(json!({})).await;
     world.publish(&events(1), DAY).await;
     assert_eq!(world.deliver().await.failures.len(), 1);
@@ -278,7 +278,7 @@ async fn an_event_whose_payload_is_gone_is_kept_as_what_is_known_of_it() {
 async fn a_payload_that_cannot_be_read_postpones_its_event_without_an_attempt() {
     let rule =
         |effect: Effect<'_>| effect.key.starts_with("payloads/").then_some(Fault::Before(ErrorKind::Denied));
-    let world = World::with(&Faults { state: Plan::by(rule), ..Faults::none() });
+    let world = World::with(&Faults::in_state(&Plan::by(rule)));
     world.subscribe(json!({})).await;
     world.publish_stored("payloads/20231114/x", &event("stored")).await;
     world.deliver().await;

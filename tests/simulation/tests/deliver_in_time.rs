@@ -1,8 +1,6 @@
 //! deliver while something hangs: it answers by its deadline, the hang costs its own messages alone, and
 //! messages that are not settled by then are handed back.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,41 +20,17 @@ const INVOCATION: Duration = Duration::from_mins(2);
 /// The timeout of a subscription that says nothing.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Calls that never end, for as long as the switch is on.
-struct Hanging {
-    plan: Plan,
-    is_on: Arc<AtomicBool>,
-}
-
-impl Hanging {
-    fn at(is_meant: impl Fn(Effect<'_>) -> bool + Send + Sync + 'static) -> Self {
-        let is_on = Arc::new(AtomicBool::new(true));
-        let switch = Arc::clone(&is_on);
-        let rule = move |effect: Effect<'_>| {
-            (switch.load(Ordering::Relaxed) && is_meant(effect)).then_some(Fault::HangBefore)
-        };
-        Self { plan: Plan::by(rule), is_on }
-    }
-
-    fn at_key(part: &'static str) -> Self {
-        Self::at(move |effect| effect.key.contains(part))
-    }
-
-    fn switch(&self, is_on: bool) {
-        self.is_on.store(is_on, Ordering::Relaxed);
-    }
-
-    fn in_state(&self) -> Faults {
-        Faults { state: self.plan.clone(), ..Faults::none() }
-    }
+/// A plan in which calls for keys that contain this never end.
+fn hanging_at(part: &'static str) -> Plan {
+    Plan::at(Fault::HangBefore, move |effect| effect.key.contains(part))
 }
 
 /// One invocation. Once so many calls hang, so much time passes; then it must end without any more.
-async fn deliver_while(world: &World, hanging: &Hanging, calls: u64, passes: Duration) -> BatchResponse {
-    let before = hanging.plan.faults();
+async fn deliver_while(world: &World, hanging: &Plan, calls: u64, passes: Duration) -> BatchResponse {
+    let before = hanging.faults();
     let began = world.clock.monotonic();
     let time = async {
-        while hanging.plan.faults() < before + calls {
+        while hanging.faults() < before + calls {
             tokio::task::yield_now().await;
         }
         world.rest().await;
@@ -85,8 +59,8 @@ async fn attempts(world: &World) -> Vec<u16> {
 
 #[tokio::test]
 async fn a_payload_that_hangs_is_given_up_when_its_request_could_not_end_any_more() {
-    let hanging = Hanging::at_key("payloads/");
-    let world = World::with(&hanging.in_state());
+    let hanging = hanging_at("payloads/");
+    let world = World::with(&Faults::in_state(&hanging));
     world.subscribe(json!({})).await;
     store(&world, "stored").await;
     world.publish(&[event("inline")], DAY).await;
@@ -101,16 +75,16 @@ async fn a_payload_that_hangs_is_given_up_when_its_request_could_not_end_any_mor
 
 #[tokio::test]
 async fn requests_whose_payloads_exceed_the_budget_are_made_one_after_the_other() {
-    let hanging = Hanging::at_key("payloads/");
+    let hanging = hanging_at("payloads/");
     let settings = DeliverSettings { payload_bytes_max: 10, ..DeliverSettings::default() };
-    let world = World::bounded(&hanging.in_state(), settings);
+    let world = World::bounded(&Faults::in_state(&hanging), settings);
     world.subscribe(json!({})).await;
     for name in ["one", "two", "three"] {
         store(&world, name).await;
     }
     let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
     assert_eq!(deliver_while(&world, &hanging, 1, last_start).await.failures, []);
-    assert_eq!(hanging.plan.faults(), 1);
+    assert_eq!(hanging.faults(), 1);
     // The two that waited for the first are due at once.
     assert_eq!(world.visible(QueueName::Deliveries).await, 2);
     hanging.switch(false);
@@ -121,22 +95,22 @@ async fn requests_whose_payloads_exceed_the_budget_are_made_one_after_the_other(
 
 #[tokio::test]
 async fn so_many_payloads_are_read_at_once() {
-    let hanging = Hanging::at_key("payloads/");
+    let hanging = hanging_at("payloads/");
     let settings = DeliverSettings { payload_reads_max: 2, ..DeliverSettings::default() };
-    let world = World::bounded(&hanging.in_state(), settings);
+    let world = World::bounded(&Faults::in_state(&hanging), settings);
     world.subscribe(json!({})).await;
     for name in ["one", "two", "three"] {
         store(&world, name).await;
     }
     let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
     assert_eq!(deliver_while(&world, &hanging, 2, last_start).await.failures, []);
-    assert_eq!(hanging.plan.faults(), 2);
+    assert_eq!(hanging.faults(), 2);
 }
 
 #[tokio::test]
 async fn a_queue_that_hangs_has_its_messages_handed_back_at_the_deadline() {
-    let hanging = Hanging::at(|effect| effect.operation == Operation::Replace);
-    let world = World::with(&Faults { queues: hanging.plan.clone(), ..Faults::none() });
+    let hanging = Plan::at(Fault::HangBefore, |effect| effect.operation == Operation::Replace);
+    let world = World::with(&Faults::in_queues(&hanging));
     world.subscribe(json!({})).await;
     world.endpoint.answer([Answer::By(|body, _| if body.contains("busy") { 503 } else { 204 })]);
     world.publish(&[event("good")], DAY).await;
@@ -152,8 +126,8 @@ async fn a_queue_that_hangs_has_its_messages_handed_back_at_the_deadline() {
 
 #[tokio::test]
 async fn a_topic_that_hangs_does_not_keep_the_others_from_being_delivered() {
-    let hanging = Hanging::at_key("poison");
-    let world = World::remembering(&hanging.in_state(), DAY);
+    let hanging = hanging_at("poison");
+    let world = World::remembering(&Faults::in_state(&hanging), DAY);
     world.subscribe(json!({})).await;
     world.publish(&[event("known by now")], DAY).await;
     world.deliver().await;
@@ -170,9 +144,10 @@ async fn a_topic_that_hangs_does_not_keep_the_others_from_being_delivered() {
 
 #[tokio::test]
 async fn a_store_that_hangs_leaves_what_was_to_be_parked_in_the_queue() {
-    let hanging = Hanging::at(|e| e.operation == Operation::Put && e.key.starts_with("parked/"));
+    let is_parking = |e: Effect<'_>| e.operation == Operation::Put && e.key.starts_with("parked/");
+    let hanging = Plan::at(Fault::HangBefore, is_parking);
     hanging.switch(false);
-    let world = World::with(&hanging.in_state());
+    let world = World::with(&Faults::in_state(&hanging));
     world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H", "PT2H"] } })).await;
     world.endpoint.answer([Answer::Status(500)]);
     world.publish(&[event("second try")], DAY).await;

@@ -164,7 +164,7 @@ async fn what_expires_while_it_is_delayed_in_the_queue_does_so_in_time() {
 async fn without_the_store_of_links_everything_goes_out_as_if_all_were_well() {
     let state =
         Plan::by(|effect| effect.key.starts_with(layout::LINKS).then_some(Fault::Before(ErrorKind::Denied)));
-    let world = failing(&Faults { state, ..Faults::none() }, Answer::Status(503)).await;
+    let world = failing(&Faults::in_state(&state), Answer::Status(503)).await;
     publish(&world, 0..30).await;
     assert_eq!(world.endpoint.take().len(), 30);
     world.endpoint.answer([Answer::Status(204)]);

@@ -4,13 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
-use posthaste_ports::ErrorKind;
 use posthaste_simulation::{Answer, Faults, World, event, start};
-use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::faulty::at_every_effect;
 use serde_json::json;
-
-/// More effects than one run has; the loop ends when a plan's fault was never reached.
-const EFFECTS_MAX: u64 = 500;
 
 fn answer(body: &str, at: Timestamp) -> u16 {
     match body {
@@ -49,19 +45,10 @@ async fn run(faults: &Faults) -> BTreeSet<&'static str> {
 #[tokio::test]
 async fn nothing_is_lost_whichever_effect_fails() {
     let all = BTreeSet::from(["arrives", "refused", "waits"]);
-    for (part, set) in [
-        ("queues", (|plan| Faults { queues: plan, ..Faults::none() }) as fn(Plan) -> Faults),
-        ("state", |plan| Faults { state: plan, ..Faults::none() }),
-        ("bucket", |plan| Faults { bucket: plan, ..Faults::none() }),
-    ] {
-        for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
-            for number in 0..EFFECTS_MAX {
-                let plan = Plan::nth(number, fault.clone());
-                assert_eq!(run(&set(plan.clone())).await, all, "{part}: {fault:?} at effect {number}");
-                if plan.faults() == 0 {
-                    break;
-                }
-            }
-        }
+    for (part, faults_of) in Faults::PARTS {
+        at_every_effect(async |plan, place| {
+            assert_eq!(run(&faults_of(plan)).await, all, "{part}: {place}");
+        })
+        .await;
     }
 }

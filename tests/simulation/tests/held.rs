@@ -1,7 +1,5 @@
 //! Deliveries in `held/`: they go out when they may, expire in time, burden no other, and are never lost.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -11,7 +9,7 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{EntryFault, Fault, Plan};
+use posthaste_testkit::faulty::{Effect, EntryFault, Fault, Plan};
 use posthaste_testkit::recorded::Operation;
 use serde_json::{Value, json};
 
@@ -72,15 +70,10 @@ async fn letters(world: &World) -> Vec<(String, u64)> {
     letters
 }
 
-/// A plan that makes puts of held objects fail while the flag is set.
-fn refusing(prefix: &'static str) -> (Plan, Arc<AtomicBool>) {
-    let refuses = Arc::new(AtomicBool::new(true));
-    let flag = Arc::clone(&refuses);
-    let plan = Plan::by(move |effect| {
-        let is_meant = effect.operation == Operation::Put && effect.key.starts_with(prefix);
-        (is_meant && flag.load(Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::Denied))
-    });
-    (plan, refuses)
+/// A plan that makes puts of held objects fail.
+fn refusing() -> Plan {
+    let is_put = |e: Effect<'_>| e.operation == Operation::Put && e.key.starts_with(layout::HELD);
+    Plan::at(Fault::Before(ErrorKind::Denied), is_put)
 }
 
 #[tokio::test]
@@ -167,11 +160,11 @@ async fn what_is_held_for_a_deleted_or_disabled_subscription_is_a_dead_letter_th
 
 #[tokio::test]
 async fn what_the_store_does_not_take_waits_in_the_queue_and_is_held_once_it_does() {
-    let (state, refuses) = refusing(layout::HELD);
-    let world = paused(&Faults { state, ..Faults::none() }).await;
+    let state = refusing();
+    let world = paused(&Faults::in_state(&state)).await;
     hold(&world, &["1", "2"], DAY).await;
     assert_eq!((world.delayed(QueueName::Deliveries).await, world.held().await.len()), (2, 0));
-    refuses.store(false, Ordering::Relaxed);
+    state.switch(false);
     world.clock.advance(15 * MINUTE);
     world.deliver_all().await;
     assert_eq!((world.delayed(QueueName::Deliveries).await, world.held().await.is_empty()), (0, false));
@@ -182,8 +175,7 @@ async fn what_the_store_does_not_take_waits_in_the_queue_and_is_held_once_it_doe
 
 #[tokio::test]
 async fn what_waits_in_the_queue_because_it_cannot_be_held_expires_in_time() {
-    let (state, _) = refusing(layout::HELD);
-    let world = paused(&Faults { state, ..Faults::none() }).await;
+    let world = paused(&Faults::in_state(&refusing())).await;
     hold(&world, &["1"], 5 * MINUTE).await;
     world.clock.advance(5 * MINUTE);
     world.deliver_all().await;
@@ -192,23 +184,12 @@ async fn what_waits_in_the_queue_because_it_cannot_be_held_expires_in_time() {
 
 #[tokio::test]
 async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_loses_nothing() {
-    let hangs = AtomicBool::new(true);
-    let state = Plan::by(move |effect| {
-        let is_delete = effect.operation == Operation::Delete && effect.key.starts_with(layout::HELD);
-        (is_delete && hangs.swap(false, Ordering::Relaxed)).then_some(Fault::HangBefore)
-    });
-    let world = paused(&Faults { state: state.clone(), ..Faults::none() }).await;
+    let is_delete = |e: Effect<'_>| e.operation == Operation::Delete && e.key.starts_with(layout::HELD);
+    let state = Plan::nth_of(0, Fault::HangBefore, is_delete);
+    let world = paused(&Faults::in_state(&state)).await;
     hold(&world, &["1"], DAY).await;
     set(&world, StatusState::Active).await;
-    let is_killed = async {
-        while state.faults() == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        report = world.wake() => panic!("it hangs, and not {report:?}"),
-        () = is_killed => {}
-    }
+    state.kill(world.wake()).await;
     world.deliver_all().await;
     world.clock.advance(2 * MINUTE);
     wake(&world).await;
@@ -221,7 +202,7 @@ async fn of_an_object_whose_messages_were_not_all_sent_the_others_stay_for_the_n
         let entry = EntryFault { index: 1, is_sent: false, kind: ErrorKind::Throttled { retry_after: None } };
         (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
     });
-    let world = paused(&Faults { queues: second_fails, ..Faults::none() }).await;
+    let world = paused(&Faults::in_queues(&second_fails)).await;
     for id in ["1", "2", "3"] {
         world.publish(&[event(id)], DAY).await;
     }

@@ -66,6 +66,21 @@ async fn noted(world: &World, notes: usize) {
     panic!("there are {:?}", world.late_notes().await);
 }
 
+/// Publishes events whose request times out at 30 s and is answered well at 45 s. Their retry is due at
+/// `retry_at`.
+async fn answer_late(world: &World, events: &[String], time_to_live: Duration, retry_at: Duration) {
+    while_listening(world, async {
+        world.publish(events, time_to_live).await;
+        deliver_until(world, secs(30)).await;
+        assert_eq!(world.late_notes().await.len(), 0);
+        until(world, secs(45));
+        noted(world, events.len()).await;
+        until(world, retry_at);
+        world.deliver_all().await;
+    })
+    .await;
+}
+
 /// Checks that nothing of the message is left anywhere.
 async fn check_gone(world: &World) {
     world.clock.advance(DAY);
@@ -78,16 +93,7 @@ async fn check_gone(world: &World) {
 #[tokio::test]
 async fn an_answer_after_45_seconds_takes_the_event_out_of_the_retry_queue() {
     let world = world(json!(["PT1M"]), [Answer::Late(secs(45), 204)]).await;
-    while_listening(&world, async {
-        world.publish(&[event("e")], DAY).await;
-        deliver_until(&world, secs(30)).await;
-        assert_eq!(world.late_notes().await.len(), 0);
-        until(&world, secs(45));
-        noted(&world, 1).await;
-        until(&world, secs(90));
-        world.deliver_all().await;
-    })
-    .await;
+    answer_late(&world, &[event("e")], DAY, secs(90)).await;
     assert_eq!(world.endpoint.take().len(), 1);
     assert_eq!(world.late_notes().await, Vec::<String>::new());
     check_gone(&world).await;
@@ -135,15 +141,7 @@ async fn an_answer_after_the_retry_went_out_spares_the_one_after_it() {
 #[tokio::test]
 async fn an_event_that_was_answered_late_does_not_expire() {
     let world = world(json!(["PT2M"]), [Answer::Late(secs(45), 204)]).await;
-    while_listening(&world, async {
-        world.publish(&[event("e")], secs(60)).await;
-        deliver_until(&world, secs(30)).await;
-        until(&world, secs(45));
-        noted(&world, 1).await;
-        until(&world, secs(150));
-        world.deliver_all().await;
-    })
-    .await;
+    answer_late(&world, &[event("e")], secs(60), secs(150)).await;
     check_gone(&world).await;
 }
 
@@ -171,15 +169,7 @@ async fn every_event_of_a_batch_that_was_answered_late_is_spared() {
     });
     world.subscribe(settings).await;
     world.endpoint.answer([Answer::Late(secs(45), 204)]);
-    while_listening(&world, async {
-        world.publish(&[event("a"), event("b")], DAY).await;
-        deliver_until(&world, secs(30)).await;
-        until(&world, secs(45));
-        noted(&world, 2).await;
-        until(&world, secs(90));
-        world.deliver_all().await;
-    })
-    .await;
+    answer_late(&world, &[event("a"), event("b")], DAY, secs(90)).await;
     assert_eq!(world.endpoint.take().len(), 1);
     assert_eq!(world.late_notes().await, Vec::<String>::new());
     check_gone(&world).await;

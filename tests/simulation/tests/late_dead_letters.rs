@@ -200,7 +200,7 @@ fn unreadable() -> Plan {
 
 #[tokio::test]
 async fn while_notes_cannot_be_read_the_dead_letter_waits() {
-    let world = world(&Faults { state: unreadable(), ..Faults::none() }, json!({})).await;
+    let world = world(&Faults::in_state(&unreadable()), json!({})).await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;
         time_out(&world, 1).await;
@@ -234,7 +234,7 @@ async fn what_a_function_failed_on_after_a_timeout_is_looked_for_too() {
 
 #[tokio::test]
 async fn near_the_end_of_its_queue_a_dead_letter_is_written_without_a_look() {
-    let world = world(&Faults { state: unreadable(), ..Faults::none() }, json!({})).await;
+    let world = world(&Faults::in_state(&unreadable()), json!({})).await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;
         time_out(&world, 1).await;

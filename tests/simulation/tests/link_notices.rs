@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use posthaste_core::api::SubscriptionSettings;
@@ -13,11 +12,12 @@ use posthaste_core::circuit::{Failure, HealthSettings, Observation, Target};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::StateStore;
-use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
+use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_services::LinkHealth;
 use posthaste_simulation::{Answer, Faults, World};
 use posthaste_testkit::ManualClock;
-use posthaste_testkit::{Fault, Operation, Plan};
+use posthaste_testkit::Operation;
+use posthaste_testkit::faulty::{Effect, at_every_effect_of};
 use serde_json::{Value, json};
 
 const LINK: &str = "https://billing.example.com:443";
@@ -26,9 +26,6 @@ const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
 
 /// Time for which a change must last before a notice is sent.
 const DELAY: Duration = Duration::from_mins(5);
-
-/// More effects than one run has; the loop ends when a plan's fault was never reached.
-const EFFECTS_MAX: u64 = 300;
 
 /// A world in which the topic `orders`, with the subscription `billing`, has its notices sent to `ops`.
 async fn told_ops(world: World) -> World {
@@ -299,32 +296,19 @@ async fn changes(faults: &Faults) -> Vec<String> {
     by_id.into_values().collect()
 }
 
-/// Fails the nth effect that has to do with telling, so that not all of a long run are tried.
-fn nth_of_telling(number: u64, fault: &Fault) -> Plan {
-    let (count, fault) = (AtomicU64::new(0), fault.clone());
-    Plan::by(move |effect| {
-        let is_of_telling = effect.operation == Operation::SendBatch
-            || [layout::LINKS, layout::TOPICS].iter().any(|prefix| effect.key.starts_with(prefix));
-        let is_it = is_of_telling && count.fetch_add(1, Ordering::Relaxed) == number;
-        is_it.then(|| fault.clone())
-    })
+/// Tells whether an effect has to do with telling: not all of a long run are tried.
+fn is_of_telling(effect: Effect<'_>) -> bool {
+    effect.operation == Operation::SendBatch
+        || [layout::LINKS, layout::TOPICS].iter().any(|prefix| effect.key.starts_with(prefix))
 }
 
 #[tokio::test]
 async fn no_change_is_lost_whichever_effect_fails() {
     let expected = ["dev.posthaste.link.down", "dev.posthaste.link.up"];
     assert_eq!(changes(&Faults::none()).await, expected);
-    for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
-        let mut is_whole = false;
-        for number in 0..EFFECTS_MAX {
-            let plan = nth_of_telling(number, &fault);
-            let faults = Faults { queues: plan.clone(), state: plan.clone(), ..Faults::none() };
-            assert_eq!(changes(&faults).await, expected, "{fault:?} at {number}");
-            is_whole = plan.faults() == 0;
-            if is_whole {
-                break;
-            }
-        }
-        assert!(is_whole, "a run has more than {EFFECTS_MAX} effects");
-    }
+    at_every_effect_of(is_of_telling, async |plan, place| {
+        let faults = Faults { queues: plan.clone(), ..Faults::in_state(plan) };
+        assert_eq!(changes(&faults).await, expected, "{place}");
+    })
+    .await;
 }

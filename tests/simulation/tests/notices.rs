@@ -6,14 +6,11 @@ use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
-use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::faulty::{Effect, Fault, Plan, at_every_effect};
 use posthaste_testkit::recorded::Operation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
-
-/// More effects than one run has; the loop ends when a plan's fault was never reached.
-const EFFECTS_MAX: u64 = 500;
 
 fn is_notice(body: &str) -> bool {
     body.contains("dev.posthaste.")
@@ -127,7 +124,7 @@ async fn what_is_dropped_is_told_of_at_once_with_what_is_known_of_it() {
 async fn what_the_bucket_refused_for_too_long_is_told_of_when_it_is_dropped() {
     let is_put = |effect: &Effect<'_>| effect.operation == Operation::Put;
     let bucket = Plan::by(move |effect| is_put(&effect).then_some(Fault::Before(ErrorKind::Denied)));
-    let faults = Faults { bucket, ..Faults::none() };
+    let faults = Faults::in_bucket(&bucket);
     let world = refusing(&faults, json!({ "deadLetter": { "giveUpAfter": "PT1H" } })).await;
     world.publish(&[event("a")], DAY).await;
     for _ in 0..3 {
@@ -164,7 +161,7 @@ async fn notices_that_cannot_be_sent_yet_leave_one_object() {
         let fails = is_notice(&effect) && left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) > 0;
         fails.then_some(Fault::Before(ErrorKind::Other))
     });
-    let world = refusing(&Faults { queues: queues.clone(), ..Faults::none() }, json!({})).await;
+    let world = refusing(&Faults::in_queues(&queues), json!({})).await;
     world.publish(&[event("a")], DAY).await;
     pass(&world).await;
     assert_eq!((told(&world).len(), world.buried().await.len()), (0, 1));
@@ -189,7 +186,7 @@ async fn dropped_events_whose_notices_fail_do_not_bring_their_neighbours_back() 
         let fails = is_notice && left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) > 0;
         fails.then_some(Fault::Before(ErrorKind::Other))
     });
-    let faults = Faults { queues: queues.clone(), ..Faults::none() };
+    let faults = Faults::in_queues(&queues);
     let world = refusing(&faults, json!({ "deadLetter": { "enabled": false } })).await;
     world.endpoint.answer([Answer::By(refuse_one)]);
     world.publish(&[event("a"), event("b")], DAY).await;
@@ -214,7 +211,7 @@ async fn a_crash_between_the_object_and_the_notice_makes_a_second_object_and_a_n
             || (effect.port == "deadletters" && effect.operation == Operation::Replace);
         (is_after && is_first(CRASHED_EFFECTS)).then_some(Fault::Before(ErrorKind::Other))
     });
-    let world = refusing(&Faults { queues, ..Faults::none() }, json!({})).await;
+    let world = refusing(&Faults::in_queues(&queues), json!({})).await;
     world.publish(&[event("a")], DAY).await;
     pass(&world).await;
     pass(&world).await;
@@ -242,21 +239,11 @@ async fn is_told(faults: &Faults, billing: Value) -> bool {
 #[tokio::test]
 async fn no_event_is_given_up_in_silence_whichever_effect_fails() {
     for billing in [json!({}), json!({ "deadLetter": { "enabled": false } })] {
-        for (part, set) in [
-            ("queues", (|plan| Faults { queues: plan, ..Faults::none() }) as fn(Plan) -> Faults),
-            ("state", |plan| Faults { state: plan, ..Faults::none() }),
-            ("bucket", |plan| Faults { bucket: plan, ..Faults::none() }),
-        ] {
-            for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
-                for number in 0..EFFECTS_MAX {
-                    let plan = Plan::nth(number, fault.clone());
-                    let told = is_told(&set(plan.clone()), billing.clone()).await;
-                    assert!(told, "{part}: {fault:?} at effect {number}");
-                    if plan.faults() == 0 {
-                        break;
-                    }
-                }
-            }
+        for (part, faults_of) in Faults::PARTS {
+            at_every_effect(async |plan, place| {
+                assert!(is_told(&faults_of(plan), billing.clone()).await, "{part}: {place}");
+            })
+            .await;
         }
     }
 }

@@ -65,7 +65,7 @@ fn arrived(world: &World, ids: &[&'static str]) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn deliver_hands_back_the_message_whose_topic_makes_it_panic() {
-    let world = world(Faults { state: at_key("poison"), ..Faults::none() }).await;
+    let world = world(Faults::in_state(&at_key("poison"))).await;
     publish_poison(&world).await;
     publish(&world, &["a", "b"]).await;
     let response = world.deliver().await;
@@ -76,7 +76,7 @@ async fn deliver_hands_back_the_message_whose_topic_makes_it_panic() {
 
 #[tokio::test]
 async fn deliver_hands_back_the_message_whose_payload_makes_it_panic() {
-    let world = world(Faults { state: at_key("payloads/poison"), ..Faults::none() }).await;
+    let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
     world.publish_stored("payloads/poison", &event("stored")).await;
     publish(&world, &["a"]).await;
     one(&world.deliver().await);
@@ -85,7 +85,7 @@ async fn deliver_hands_back_the_message_whose_payload_makes_it_panic() {
 
 #[tokio::test]
 async fn deliver_hands_back_the_message_that_panics_while_it_is_settled() {
-    let world = world(Faults { queues: at_first(Operation::Replace), ..Faults::none() }).await;
+    let world = world(Faults::in_queues(&at_first(Operation::Replace))).await;
     world.endpoint.answer([Answer::Status(400)]);
     publish(&world, &["a", "b", "c"]).await;
     one(&world.deliver().await);
@@ -98,7 +98,7 @@ async fn deliver_hands_back_the_message_that_panics_while_it_is_settled() {
 
 #[tokio::test]
 async fn deliver_hands_back_the_message_that_panics_while_its_end_is_judged() {
-    let world = world(Faults { queues: at_first(Operation::Replace), ..Faults::none() }).await;
+    let world = world(Faults::in_queues(&at_first(Operation::Replace))).await;
     for id in ["a", "b"] {
         world.publish(&[event(id)], Duration::from_secs(1)).await;
     }
@@ -111,7 +111,7 @@ async fn deliver_hands_back_the_message_that_panics_while_its_end_is_judged() {
 
 #[tokio::test]
 async fn deliver_keeps_in_the_queue_what_panics_while_it_is_parked() {
-    let world = world(Faults { state: at_key("parked/"), ..Faults::none() }).await;
+    let world = world(Faults::in_state(&at_key("parked/"))).await;
     world.endpoint.answer([Answer::Status(500)]);
     publish(&world, &["a"]).await;
     assert_eq!(world.deliver().await.failures, []);
@@ -132,7 +132,7 @@ async fn buried_under(world: &World, prefix: &str) -> usize {
 
 #[tokio::test]
 async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
-    let world = world(Faults { state: at_key("payloads/poison"), ..Faults::none() }).await;
+    let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
     // The event expires before it is tried, so that deliver never reads its payload.
     world.publish_stored("payloads/poison", &event("stored")).await;
     world.clock.advance(DAY);
@@ -146,7 +146,7 @@ async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
 
 #[tokio::test]
 async fn a_message_that_makes_deadletter_panic_again_and_again_is_kept_as_it_is() {
-    let world = world(Faults { state: at_key("payloads/poison"), ..Faults::none() }).await;
+    let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
     world.publish_stored("payloads/poison", &event("stored")).await;
     world.clock.advance(DAY);
     world.deliver().await;
@@ -160,7 +160,7 @@ async fn a_message_that_makes_deadletter_panic_again_and_again_is_kept_as_it_is(
 
 #[tokio::test]
 async fn deadletter_hands_back_the_object_that_makes_the_bucket_panic_and_writes_the_others() {
-    let world = world(Faults { bucket: at_key("ORDERS/"), ..Faults::none() }).await;
+    let world = world(Faults::in_bucket(&at_key("ORDERS/"))).await;
     refuse(&world, &["a", "b"]).await;
     world.send(QueueName::DeadLetters, Bytes::from_static(b"not ours")).await;
     assert_eq!(world.bury().await.failures.len(), 2);
@@ -169,7 +169,7 @@ async fn deadletter_hands_back_the_object_that_makes_the_bucket_panic_and_writes
 
 #[tokio::test]
 async fn deadletter_hands_back_the_message_that_panics_while_it_is_kept_as_it_is() {
-    let world = world(Faults { bucket: at_first(Operation::Put), ..Faults::none() }).await;
+    let world = world(Faults::in_bucket(&at_first(Operation::Put))).await;
     for body in ["one", "other"] {
         world.send(QueueName::DeadLetters, Bytes::from_static(body.as_bytes())).await;
     }
@@ -186,7 +186,7 @@ async fn wake_leaves_the_object_that_makes_it_panic_and_releases_the_others() {
         assert!(!is_parked || gets.fetch_add(1, Ordering::Relaxed) > 0, "as the test wants it");
         None
     });
-    let world = world(Faults { state: plan, ..Faults::none() }).await;
+    let world = world(Faults::in_state(&plan)).await;
     world.endpoint.answer([Answer::Status(500)]);
     for id in ["a", "b"] {
         publish(&world, &[id]).await;

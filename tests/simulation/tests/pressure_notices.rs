@@ -10,17 +10,14 @@ use std::time::Duration;
 use posthaste_core::model::TopicName;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
-use posthaste_ports::{ErrorKind, Probe, QueueName, Sample};
+use posthaste_ports::{Probe, QueueName, Sample};
 use posthaste_services::{DrainMeter, Registry};
 use posthaste_simulation::{Answer, World};
-use posthaste_testkit::{Fault, Faulty, Plan};
+use posthaste_testkit::faulty::{Faulty, Plan, at_every_effect};
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 
 const POLL: Duration = Duration::from_secs(2);
-
-/// More effects than one run has; the loop ends when a plan's fault was never reached.
-const EFFECTS_MAX: u64 = 500;
 
 /// A machine on which so many batches are on their way.
 #[derive(Debug, Clone, Default)]
@@ -137,25 +134,15 @@ async fn told(queues: &Plan, state: &Plan, dies: bool) -> BTreeSet<(String, Stri
 
 #[tokio::test]
 async fn no_change_is_lost_whichever_effect_fails() {
-    for dies in [false, true] {
-        for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
-            for is_queue in [false, true] {
-                for number in 0..EFFECTS_MAX {
-                    let plan = Plan::nth(number, fault.clone());
-                    let none = Plan::none();
-                    let (queues, state) = if is_queue { (&plan, &none) } else { (&none, &plan) };
-                    let told = told(queues, state, dies).await;
-                    let levels: Vec<_> = told.iter().map(|(_, levels)| &**levels).collect();
-                    let expected = ["normal to medium", "medium to normal"];
-                    assert_eq!(
-                        levels, expected,
-                        "{fault:?} at effect {number}, queue: {is_queue}, dies: {dies}"
-                    );
-                    if plan.faults() == 0 {
-                        break;
-                    }
-                }
-            }
-        }
+    let none = Plan::none();
+    for (dies, is_queue) in [(false, false), (false, true), (true, false), (true, true)] {
+        at_every_effect(async |plan, place| {
+            let (queues, state) = if is_queue { (plan, &none) } else { (&none, plan) };
+            let told = told(queues, state, dies).await;
+            let levels: Vec<_> = told.iter().map(|(_, levels)| &**levels).collect();
+            let expected = ["normal to medium", "medium to normal"];
+            assert_eq!(levels, expected, "{place}, queue: {is_queue}, dies: {dies}");
+        })
+        .await;
     }
 }

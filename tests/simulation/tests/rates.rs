@@ -153,7 +153,7 @@ async fn a_store_that_fails_keeps_the_rate_and_costs_no_attempt() {
         (effect.key.starts_with(layout::RATES) && effect.number < 40)
             .then_some(Fault::Before(ErrorKind::Other))
     });
-    let world = World::with(&Faults { state: plan.clone(), ..Faults::none() });
+    let world = World::with(&Faults::in_state(&plan));
     world.subscribe(limited(5.0)).await;
     let start = world.clock.now();
     publish(&world, 1).await;
@@ -170,7 +170,7 @@ async fn a_store_that_fails_keeps_the_rate_and_costs_no_attempt() {
 async fn requests_that_wait_together_ask_a_store_that_fails_once() {
     let plan =
         Plan::by(|effect| effect.key.starts_with(layout::RATES).then_some(Fault::Before(ErrorKind::Other)));
-    let world = World::with(&Faults { state: plan.clone(), ..Faults::none() });
+    let world = World::with(&Faults::in_state(&plan));
     world.subscribe(limited(5.0)).await;
     publish(&world, 10).await;
     world.deliver().await;
@@ -183,7 +183,7 @@ async fn a_lease_whose_answer_was_lost_is_not_used() {
         let is_first = effect.key.starts_with(layout::RATES) && effect.operation == Operation::Put;
         (is_first && effect.number < 4).then_some(Fault::After(ErrorKind::TimedOut))
     });
-    let world = World::with(&Faults { state: plan.clone(), ..Faults::none() });
+    let world = World::with(&Faults::in_state(&plan));
     world.subscribe(limited(1.0)).await;
     let start = world.clock.now();
     publish(&world, 1).await;

@@ -91,7 +91,7 @@ async fn while_the_record_cannot_be_read_nobody_is_taken_for_deleted() {
         let is_read_again = effect.operation == Operation::GetIfChanged && effect.key.starts_with(TOPICS);
         is_read_again.then_some(Fault::Before(ErrorKind::Denied))
     };
-    let world = World::remembering(&Faults { state: Plan::by(denied), ..Faults::none() }, MAX_AGE);
+    let world = World::remembering(&Faults::in_state(&Plan::by(denied)), MAX_AGE);
     world.unsubscribe().await;
     publish(&world, 1).await;
     world.clock.advance(Duration::from_secs(2));

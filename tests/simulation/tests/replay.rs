@@ -259,7 +259,7 @@ fn failing(operation: Operation, prefix: &'static str, times: usize) -> Plan {
 #[tokio::test]
 async fn an_object_that_cannot_be_read_for_a_while_is_read_later() {
     let bucket = failing(Operation::Get, "ORDERS/", 2);
-    let world = world(&["a"], &Faults { bucket, ..Faults::none() }).await;
+    let world = world(&["a"], &Faults::in_bucket(&bucket)).await;
     let id = world.replay(json!({})).await;
     world.wake().await;
     assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::Unavailable));
@@ -271,7 +271,7 @@ async fn an_object_that_cannot_be_read_for_a_while_is_read_later() {
 #[tokio::test]
 async fn an_object_that_is_never_read_is_given_up_in_the_end() {
     let bucket = failing(Operation::Get, "ORDERS/", usize::MAX);
-    let world = world(&["a"], &Faults { bucket, ..Faults::none() }).await;
+    let world = world(&["a"], &Faults::in_bucket(&bucket)).await;
     let id = world.replay(json!({})).await;
     for _ in 0..4 {
         world.wake().await;
@@ -285,9 +285,7 @@ async fn an_object_that_is_never_read_is_given_up_in_the_end() {
 async fn what_the_queue_did_not_take_is_sent_later_and_nothing_is_passed_over() {
     let queues = failing(Operation::SendBatch, "", 1);
     let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
-    let world =
-        world(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &Faults { queues, ..Faults::none() })
-            .await;
+    let world = world(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &Faults::in_queues(&queues)).await;
     let id = world.replay(json!({ "ratePerSecond": 1000 })).await;
     for _ in 0..2 {
         world.wake().await;

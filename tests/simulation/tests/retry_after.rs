@@ -249,7 +249,7 @@ fn unwritable() -> Plan {
 
 #[tokio::test]
 async fn a_pause_that_cannot_be_written_is_kept_for_ten_seconds_at_a_time() {
-    let world = world(&Faults { state: unwritable(), ..Faults::none() }, [asks(429, "60")]).await;
+    let world = world(&Faults::in_state(&unwritable()), [asks(429, "60")]).await;
     publish(&world, &["a"]).await;
     world.deliver().await;
     publish(&world, &["b", "c"]).await;

@@ -44,6 +44,16 @@ async fn subscribe_idle(world: &World, mut settings: Value) {
     world.write_state("temporary/orders", String::new()).await;
 }
 
+/// A world in which an event waits this long for its retry, of a subscription that is deleted when idle.
+async fn refused_once(wait: &str) -> World {
+    let world = World::new();
+    subscribe_idle(&world, json!({ "retryPolicy": { "schedule": [wait] } })).await;
+    world.endpoint.answer([Answer::Status(422), Answer::Status(204)]);
+    world.publish(&[event("e")], DAY).await;
+    world.deliver_all().await;
+    world
+}
+
 /// Runs wake and deliver once a minute, up to so often or until a request arrives. Answers whether one did.
 async fn arrives_within(world: &World, minutes: usize) -> bool {
     for _ in 0..minutes {
@@ -60,11 +70,7 @@ async fn arrives_within(world: &World, minutes: usize) -> bool {
 #[tokio::test]
 async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() {
     for wait in ["PT12M", "PT1H"] {
-        let world = World::new();
-        subscribe_idle(&world, json!({ "retryPolicy": { "schedule": [wait] } })).await;
-        world.endpoint.answer([Answer::Status(422), Answer::Status(204)]);
-        world.publish(&[event("e")], DAY).await;
-        world.deliver_all().await;
+        let world = refused_once(wait).await;
         assert_eq!(world.endpoint.take().len(), 1);
         assert!(arrives_within(&world, 70).await, "{wait}");
         assert_eq!(world.record().await.settings.subscriptions.len(), 1, "{wait}");
@@ -79,11 +85,7 @@ async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() 
 async fn a_subscription_whose_retry_was_due_while_nothing_ran_is_there_when_it_is_attempted() {
     // One waits in the queue, the other in the object store.
     for wait in ["PT12M", "PT1H"] {
-        let world = World::new();
-        subscribe_idle(&world, json!({ "retryPolicy": { "schedule": [wait] } })).await;
-        world.endpoint.answer([Answer::Status(422), Answer::Status(204)]);
-        world.publish(&[event("e")], DAY).await;
-        world.deliver_all().await;
+        let world = refused_once(wait).await;
         world.wake().await;
         assert_eq!(world.endpoint.take().len(), 1);
         world.clock.advance(Duration::from_hours(5));

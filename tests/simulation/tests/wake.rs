@@ -1,6 +1,5 @@
 //! wake: parked deliveries come back once, in time, and burden no other.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::ManualClock;
-use posthaste_testkit::faulty::{EntryFault, Fault, Plan};
+use posthaste_testkit::faulty::{Effect, EntryFault, Fault, Plan};
 use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
@@ -45,7 +44,7 @@ async fn what_waited_for_wake_does_not_read_as_a_slow_drain() {
 async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
     let no_parking =
         Plan::by(|effect| effect.key.starts_with(layout::PARKED).then_some(Fault::Before(ErrorKind::Denied)));
-    let world = parked(&Faults { state: no_parking, ..Faults::none() }, 1).await;
+    let world = parked(&Faults::in_state(&no_parking), 1).await;
     for _ in 0..20 {
         world.clock.advance(Duration::from_mins(15));
         world.deliver().await;
@@ -60,7 +59,7 @@ async fn what_was_sent_is_not_sent_again_because_its_neighbour_was_not() {
         let entry = EntryFault { index: 2, is_sent: false, kind: ErrorKind::Throttled { retry_after: None } };
         (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
     });
-    let world = parked(&Faults { queues: third_fails, ..Faults::none() }, 5).await;
+    let world = parked(&Faults::in_queues(&third_fails), 5).await;
     assert_eq!(world.parked().await.len(), 1);
     world.endpoint.answer([Answer::Status(204)]);
     world.clock.advance(Duration::from_mins(67));
@@ -94,22 +93,11 @@ async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
 
 #[tokio::test]
 async fn a_run_that_is_killed_in_the_middle_costs_the_next_run_and_loses_nothing() {
-    let hangs = AtomicBool::new(true);
-    let plan = Plan::by(move |effect| {
-        let is_release = effect.operation == Operation::Get && effect.key.starts_with(layout::PARKED);
-        (is_release && hangs.swap(false, Ordering::Relaxed)).then_some(Fault::HangBefore)
-    });
-    let world = parked(&Faults { state: plan.clone(), ..Faults::none() }, 1).await;
+    let is_release = |e: Effect<'_>| e.operation == Operation::Get && e.key.starts_with(layout::PARKED);
+    let plan = Plan::nth_of(0, Fault::HangBefore, is_release);
+    let world = parked(&Faults::in_state(&plan), 1).await;
     world.clock.advance(Duration::from_mins(67));
-    let is_killed = async {
-        while plan.faults() == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        report = world.wake() => panic!("it hangs, and not {report:?}"),
-        () = is_killed => {}
-    }
+    plan.kill(world.wake()).await;
     let mut reports = Vec::new();
     for _ in 0..3 {
         world.clock.advance(Duration::from_mins(1));
@@ -129,7 +117,7 @@ async fn a_run_ends_in_time_whatever_is_left_to_delete() {
         }
         None
     });
-    let world = World::with(&Faults { state: plan, ..Faults::none() });
+    let world = World::with(&Faults::in_state(&plan));
     let state = world.local.state();
     for n in 0..200 {
         let key = format!("payloads/20200101/{n:05}");

@@ -1,7 +1,7 @@
 //! The start of a list: past the objects that were released, which a list walks past for days.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,22 +11,20 @@ use posthaste_ports::{Clock, ErrorKind};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};
 
-use crate::world::{World, from, key};
+use crate::world::{World, from, is_parked_list, key};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// A plan that makes these operations fail while the flag is set.
-fn failing(operation: Operation) -> (Plan, Arc<AtomicBool>) {
-    let fails = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&fails);
-    let is_meant = move |key: &str| key.is_empty() || key.starts_with(layout::PARKED);
-    let plan = Plan::by(move |effect| {
-        let is_hit = effect.operation == operation && is_meant(effect.key) && flag.load(Ordering::Relaxed);
-        is_hit.then_some(Fault::Before(ErrorKind::Other))
+/// A plan, off at first, that makes these operations fail.
+fn failing(operation: Operation) -> Plan {
+    let plan = Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
+        let is_meant = effect.key.is_empty() || effect.key.starts_with(layout::PARKED);
+        effect.operation == operation && is_meant
     });
-    (plan, fails)
+    plan.switch(false);
+    plan
 }
 
 #[tokio::test]
@@ -39,36 +37,30 @@ async fn the_first_list_begins_at_the_start_and_the_next_ten_minutes_before_the_
 
 #[tokio::test]
 async fn a_list_begins_ten_minutes_before_the_oldest_object_that_was_left() {
-    let (plan, fails) = failing(Operation::SendBatch);
+    let plan = failing(Operation::SendBatch);
     let world = World::with(&Plan::none(), &plan);
     world.run_after(Duration::ZERO).await;
     world.park(20 * MINUTE, "left", 1).await;
-    fails.store(true, Ordering::Relaxed);
+    plan.switch(true);
     assert_eq!(world.run_after(HOUR).await.left, 1);
     // It does not go back further with every run that fails.
     for _ in 0..3 {
         assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T04:15:00Z"))]);
     }
-    fails.store(false, Ordering::Relaxed);
+    plan.switch(false);
     assert_eq!(world.run_after(MINUTE).await.released, 1);
     assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T04:59:00Z"))]);
 }
 
 #[tokio::test]
 async fn a_run_whose_list_fails_in_the_middle_leaves_how_far_it_came() {
-    let lists = Arc::new(AtomicBool::new(false));
-    let after_first = Arc::clone(&lists);
-    let plan = Plan::by(move |effect| {
-        let is_list = effect.operation == Operation::List && effect.key == layout::PARKED;
-        (is_list && after_first.swap(true, Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::TimedOut))
-    });
+    let plan = Plan::nth_of(1, Fault::Before(ErrorKind::TimedOut), is_parked_list);
     let world = World::with(&plan, &Plan::none());
     for n in 1..=5 {
         world.park(n * 20 * MINUTE, "x", 1).await;
     }
     world.clock.advance(2 * HOUR);
     world.wake.run().await.unwrap_err();
-    lists.store(false, Ordering::Relaxed);
     // The first page held three objects, the last of 05:05.
     assert_eq!(world.lease().await["openFromMinute"], (world.clock.now().minute() - 60));
     assert_eq!(world.store.keys(layout::PARKED).len(), 2);
@@ -108,8 +100,7 @@ async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_ho
     let failing = Arc::new(AtomicUsize::new(0));
     let lists_left = Arc::clone(&failing);
     let plan = Plan::by(move |effect| {
-        let is_list = effect.operation == Operation::List && effect.key == layout::PARKED;
-        let is_hit = is_list && lists_left.fetch_sub(1, Ordering::Relaxed) == 1;
+        let is_hit = is_parked_list(effect) && lists_left.fetch_sub(1, Ordering::Relaxed) == 1;
         is_hit.then_some(Fault::Before(ErrorKind::TimedOut))
     });
     let world = World::with(&plan, &Plan::none());

@@ -1,7 +1,6 @@
 //! A run ends by itself before its deadline, and says what it sent.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use posthaste_core::stored::layout;
@@ -15,28 +14,13 @@ use crate::world::{RUN, World};
 /// One run, while the clock goes on whenever nothing else can.
 async fn run(world: &World) -> (Result<WakeReport, WakeError>, Duration) {
     let began = world.clock.monotonic();
-    let run = world.wake.run_until(began + RUN);
-    let time = async {
-        loop {
-            // As many turns as the longest chain of calls that are answered at once.
-            for _ in 0..1000 {
-                tokio::task::yield_now().await;
-            }
-            world.clock.advance(Duration::from_secs(1));
-        }
-    };
-    let ended = tokio::select! {
-        ended = run => ended,
-        () = time => unreachable!("time has no end"),
-    };
+    let ended = world.in_time(world.wake.run_until(began + RUN)).await;
     (ended, world.clock.monotonic().saturating_sub(began))
 }
 
 fn hangs_once(operation: Operation, key: &'static str, nth: u64) -> Plan {
-    let seen = AtomicU64::new(0);
-    Plan::by(move |effect| {
-        let is_meant = effect.operation == operation && effect.key.starts_with(key);
-        (is_meant && seen.fetch_add(1, Ordering::Relaxed) == nth).then_some(Fault::HangBefore)
+    Plan::nth_of(nth, Fault::HangBefore, move |effect| {
+        effect.operation == operation && effect.key.starts_with(key)
     })
 }
 

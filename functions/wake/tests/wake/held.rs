@@ -2,7 +2,7 @@
 //! state of their link.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,8 +14,8 @@ use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{PRESSURE_KEY, TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use posthaste_services::LinkHealth;
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 use serde_json::{Value, json};
 
@@ -66,18 +66,7 @@ async fn subscribe_at(world: &World, names: &[&str], endpoint: Value) {
 /// Runs once, for at most this number of passes, while the clock goes on whenever the run pauses.
 async fn run(world: &World, passes: u64) -> WakeReport {
     let deadline = world.clock.monotonic() + LAST + Duration::from_secs(passes);
-    let time = async {
-        loop {
-            for _ in 0..1000 {
-                tokio::task::yield_now().await;
-            }
-            world.clock.advance(Duration::from_secs(1));
-        }
-    };
-    tokio::select! {
-        report = world.wake.run_until(deadline) => report.unwrap(),
-        () = time => unreachable!("time has no end"),
-    }
+    world.in_time(world.wake.run_until(deadline)).await.unwrap()
 }
 
 /// Of which subscriptions the messages are that were sent since this was asked last.
@@ -211,12 +200,9 @@ async fn a_run_that_cannot_look_at_all_folders_leaves_where_the_next_goes_on() {
 #[tokio::test]
 async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run_begins_with_that_page() {
     for page in 0..4 {
-        let pages = AtomicUsize::new(0);
-        let fails = Plan::by(move |effect| {
-            let is_page = effect.operation == Operation::List && effect.key == layout::HELD;
-            let fails = is_page && pages.fetch_add(1, Ordering::Relaxed) == page;
-            fails.then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
-        });
+        let is_list = |e: Effect<'_>| e.operation == Operation::List && e.key == layout::HELD;
+        let fault = Fault::Before(ErrorKind::Throttled { retry_after: None });
+        let fails = Plan::nth_of(page as u64, fault, is_list);
         let world = World::with(&fails, &Plan::none());
         for n in 0..10 {
             hold(&world, &format!("s{n}"), HOUR, "x", 1).await;

@@ -1,8 +1,6 @@
 //! Under pressure: what waits goes on, slower where the queue itself is under pressure, and what has expired
 //! always goes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,11 +10,10 @@ use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{PRESSURE_KEY, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::{WakeError, WakeReport};
 
-use crate::world::World;
+use crate::world::{RUN, World, is_parked_list};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -74,19 +71,7 @@ async fn wait_for_an_hour(world: &World, place: Place, subscription: &str, id: &
 /// One run a minute later, in which time passes whenever it pauses.
 async fn run(world: &World) -> WakeReport {
     world.clock.advance(MINUTE);
-    let deadline = world.clock.monotonic() + Duration::from_secs(55);
-    let time = async {
-        loop {
-            for _ in 0..1000 {
-                tokio::task::yield_now().await;
-            }
-            world.clock.advance(Duration::from_secs(1));
-        }
-    };
-    tokio::select! {
-        report = world.wake.run_until(deadline) => report.unwrap(),
-        () = time => unreachable!("time has no end"),
-    }
+    world.in_time(world.wake.run_until(world.clock.monotonic() + RUN)).await.unwrap()
 }
 
 /// The numbers of parked, forced and held deliveries that a run sent.
@@ -220,29 +205,21 @@ async fn park_three(world: &World) {
 
 #[tokio::test]
 async fn what_has_expired_and_the_queue_refused_is_looked_at_again_in_the_next_run() {
-    let is_refused = Arc::new(AtomicBool::new(true));
-    let switch = Arc::clone(&is_refused);
-    let refused = Fault::Before(ErrorKind::Other);
-    let plan = Plan::by(move |_| switch.load(Ordering::Relaxed).then(|| refused.clone()));
+    let plan = Plan::at(Fault::Before(ErrorKind::Other), |_| true);
     let world = World::with(&Plan::none(), &plan);
     park_three(&world).await;
     let mut went = Vec::new();
     for _ in 0..2 {
         press(&world, queue(20_000, 1_000)).await;
         went.push(run(&world).await.sent);
-        is_refused.store(false, Ordering::Relaxed);
+        plan.switch(false);
     }
     assert_eq!(went, [0, 3]);
 }
 
 #[tokio::test]
 async fn a_run_that_cannot_list_the_next_page_says_how_far_it_looked_for_what_has_expired() {
-    let seen = AtomicU64::new(0);
-    let plan = Plan::by(move |effect| {
-        let is_meant = effect.operation == Operation::List && effect.key == layout::PARKED;
-        let is_second = is_meant && seen.fetch_add(1, Ordering::Relaxed) == 1;
-        is_second.then_some(Fault::Before(ErrorKind::Other))
-    });
+    let plan = Plan::nth_of(1, Fault::Before(ErrorKind::Other), is_parked_list);
     let world = World::with(&plan, &Plan::none());
     park_three(&world).await;
     let last = wait(&world, Place::Parked, "one", "d", &[message(world.clock.now())]).await;

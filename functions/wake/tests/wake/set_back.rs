@@ -1,7 +1,5 @@
 //! A clock that is set back while deliveries are parked.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
@@ -13,7 +11,7 @@ use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 
 use crate::wiring::PAGE;
-use crate::world::{World, key};
+use crate::world::{World, is_parked_list, key};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -92,11 +90,8 @@ async fn times_too_far_ahead_are_found_once_a_day() {
 
 #[tokio::test]
 async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
-    let fails = Arc::new(AtomicBool::new(true));
-    let flag = Arc::clone(&fails);
-    let plan = Plan::by(move |effect| {
-        let is_hit = effect.operation == Operation::Delete && effect.key.ends_with("-a.json");
-        (is_hit && flag.load(Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::Other))
+    let plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.operation == Operation::Delete && effect.key.ends_with("-a.json")
     });
     let world = World::with(&plan, &Plan::none());
     // More than a page of them.
@@ -113,7 +108,7 @@ async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
         assert_eq!(waits(&world).len(), neighbours + 2);
         assert_eq!(world.run_after(MINUTE).await.pulled_in, 0);
     }
-    fails.store(false, Ordering::Relaxed);
+    plan.switch(false);
     assert_eq!(world.run_after(MINUTE).await.pulled_in, 1);
     assert!(waits(&world).iter().all(|wait| *wait == 56));
     assert_eq!(world.run_after(HOUR).await.sent, neighbours + 1);
@@ -122,10 +117,8 @@ async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
 
 #[tokio::test]
 async fn what_a_look_of_more_than_one_run_could_not_move_is_tried_again_at_its_end() {
-    let fails = Arc::new(AtomicBool::new(true));
-    let plan = Plan::by(move |effect| {
-        let is_hit = effect.operation == Operation::Get && effect.key.ends_with("-00.json");
-        (is_hit && fails.swap(false, Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::Other))
+    let plan = Plan::nth_of(0, Fault::Before(ErrorKind::Other), |effect| {
+        effect.operation == Operation::Get && effect.key.ends_with("-00.json")
     });
     let world = World::with(&plan, &Plan::none());
     // Twenty pages, which are all that a run looks at, and some.
@@ -144,17 +137,13 @@ async fn what_a_look_of_more_than_one_run_could_not_move_is_tried_again_at_its_e
 
 #[tokio::test]
 async fn a_look_that_fails_is_taken_again_by_the_next_run_and_fails_none() {
-    let fails = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&fails);
-    let plan = Plan::by(move |effect| {
-        let is_list = effect.operation == Operation::List && effect.key == layout::PARKED;
-        (is_list && flag.swap(false, Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::TimedOut))
-    });
+    let plan = Plan::nth_of(0, Fault::Before(ErrorKind::TimedOut), is_parked_list);
+    plan.switch(false);
     let world = World::with(&plan, &Plan::none());
     park(&world, 20 * MINUTE, "a").await;
     world.run_after(Duration::ZERO).await;
     world.clock.set_back(6 * HOUR);
-    fails.store(true, Ordering::Relaxed);
+    plan.switch(true);
     assert_eq!(world.run_after(MINUTE).await.pulled_in, 0);
     assert_eq!(plan.faults(), 1);
     assert_eq!(world.run_after(MINUTE).await.pulled_in, 1);

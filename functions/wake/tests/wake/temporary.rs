@@ -1,7 +1,7 @@
 //! Topics and subscriptions that go by themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{ActivityNote, TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
+use posthaste_testkit::faulty::Effect;
 use posthaste_testkit::{Fault, ManualClock, Operation, Plan, records};
 use serde_json::{Value, json};
 
@@ -168,11 +169,7 @@ async fn no_time_of_an_outage_counts_as_idle() {
 
 #[tokio::test]
 async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_released_late() {
-    let refuses = Arc::new(AtomicBool::new(true));
-    let flag = Arc::clone(&refuses);
-    let queue = Plan::by(move |_| {
-        flag.load(Ordering::Relaxed).then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
-    });
+    let queue = Plan::at(Fault::Before(ErrorKind::Throttled { retry_after: None }), |_| true);
     let world = World::with(&Plan::none(), &queue);
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
     world.park(5 * MINUTE, "x", 1).await;
@@ -180,7 +177,7 @@ async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_relea
         assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0));
     }
     // The queue takes it again: it is released beside the sweep, and waits there for a while.
-    refuses.store(false, Ordering::Relaxed);
+    queue.switch(false);
     let report = world.run_after(10 * MINUTE).await;
     assert_eq!((report.sent, report.deleted_subscriptions), (1, 0));
     for _ in 0..2 {
@@ -284,13 +281,8 @@ async fn a_write_that_comes_before_the_deletion_wins() {
 
 #[tokio::test]
 async fn a_deletion_that_was_cut_short_is_finished_later() {
-    let fault = Fault::Before(ErrorKind::TimedOut);
-    let is_it = |operation, key: &str| operation == Operation::Delete && key == TOPIC;
-    let faults = AtomicUsize::new(0);
-    let plan = Plan::by(move |effect| {
-        let fails = is_it(effect.operation, effect.key) && faults.fetch_add(1, Ordering::SeqCst) == 0;
-        fails.then(|| fault.clone())
-    });
+    let is_it = |effect: Effect<'_>| effect.operation == Operation::Delete && effect.key == TOPIC;
+    let plan = Plan::nth_of(0, Fault::Before(ErrorKind::TimedOut), is_it);
     let world = World::with(&plan, &Plan::none());
     with_idle_topic(&world).await;
     assert_eq!(deleted_after(&world, 10 * MINUTE).await, (1, 0));

@@ -7,8 +7,9 @@ use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
+use posthaste_testkit::faulty::Effect;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
-use posthaste_testkit::{ManualClock, Plan};
+use posthaste_testkit::{ManualClock, Operation, Plan};
 use posthaste_wake::{Wake, WakeReport};
 use serde_json::Value;
 
@@ -67,6 +68,23 @@ impl World {
         self.wake.run_until(self.clock.monotonic() + RUN).await.unwrap()
     }
 
+    /// Works, and whenever that waits, a second passes.
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
+        let time = async {
+            loop {
+                // As many turns as the longest chain of calls that are answered at once.
+                for _ in 0..1000 {
+                    tokio::task::yield_now().await;
+                }
+                self.clock.advance(Duration::from_secs(1));
+            }
+        };
+        tokio::select! {
+            answer = work => answer,
+            () = time => unreachable!("time has no end"),
+        }
+    }
+
     /// After which keys the listings of one run began, `later` than now.
     pub(crate) async fn begun_after(&self, later: Duration) -> Vec<Option<String>> {
         self.store.take_listed(layout::PARKED);
@@ -79,6 +97,11 @@ impl World {
         let object = self.store.get(layout::WAKE_LEASE).await.unwrap().unwrap();
         serde_json::from_slice(&object.bytes).unwrap()
     }
+}
+
+/// Tells whether parked deliveries are being listed.
+pub(crate) fn is_parked_list(effect: Effect<'_>) -> bool {
+    effect.operation == Operation::List && effect.key == layout::PARKED
 }
 
 /// The key that a list begins after which starts at this time's minute.

@@ -217,17 +217,16 @@ async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended()
 #[tokio::test]
 async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
     let (clock, store) = (SetClock::default(), MemoryStore::default());
-    let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let flag = Arc::clone(&fails);
-    let plan = Plan::by(move |_| flag.load(Ordering::Relaxed).then_some(Fault::Before(ErrorKind::Other)));
+    let plan = Plan::at(Fault::Before(ErrorKind::Other), |_| true);
+    plan.switch(false);
     let book = LinkHealth::new(Faulty::new(store, "state", &plan), clock.clone(), HealthSettings::default());
     book.observe(&[(link(), failing())]).await.unwrap();
     clock.advance(Duration::from_mins(1));
     assert!(book.claim(&link(), "me").await.unwrap().is_some());
     clock.advance(LINKS_MAX_AGE);
-    fails.store(true, Ordering::Relaxed);
+    plan.switch(true);
     assert_eq!(book.decide(&link(), true).await, CircuitDecision::Open);
-    fails.store(false, Ordering::Relaxed);
+    plan.switch(false);
     book.observe(&[(link(), probe_failed("me"))]).await.unwrap();
     assert_eq!(book.condition(&link()).unwrap().hold, 2);
 }

@@ -1,6 +1,7 @@
 //! Notices of changes: their addressee, their time, and failures between the state and its notices.
 
 use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_testkit::faulty::Effect;
 use serde_json::{Value, json};
 
 use super::*;
@@ -69,6 +70,10 @@ async fn poll(world: &World, monitor: &mut TestMonitor) -> bool {
     monitor.sample().await.is_ok()
 }
 
+fn is_send(effect: Effect<'_>) -> bool {
+    effect.operation == Operation::SendBatch
+}
+
 fn rose(secs: u64) -> (String, u64) {
     ("batch-points normal medium".to_owned(), secs)
 }
@@ -134,9 +139,7 @@ async fn where_nobody_is_named_nothing_is_kept_or_asked() {
 async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
     for fault in [Fault::Before(ErrorKind::Full), Fault::After(ErrorKind::TimedOut)] {
         let is_twice = matches!(fault, Fault::After(_));
-        let sending = Plan::by(move |effect| {
-            (effect.operation == Operation::SendBatch && effect.number < 20).then(|| fault.clone())
-        });
+        let sending = Plan::at(fault, |effect| is_send(effect) && effect.number < 20);
         let world = telling(&Plan::none(), &sending).await;
         let mut monitor = world.monitor();
         world.batch_points(2000);
@@ -154,7 +157,7 @@ async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
 
 #[tokio::test]
 async fn a_queue_that_hangs_holds_the_monitor_up_for_three_seconds_at_most() {
-    let sending = Plan::by(|effect| (effect.operation == Operation::SendBatch).then_some(Fault::HangBefore));
+    let sending = Plan::at(Fault::HangBefore, is_send);
     let world = telling(&Plan::none(), &sending).await;
     let mut monitor = world.monitor();
     world.batch_points(2000);
@@ -191,13 +194,7 @@ async fn a_topic_that_is_not_there_or_broken_keeps_nobody_waiting() {
 async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let down = Arc::clone(&is_down);
-    let sending = Plan::by(move |effect| {
-        let fails =
-            effect.operation == Operation::SendBatch && down.load(std::sync::atomic::Ordering::SeqCst);
-        fails.then_some(Fault::Before(ErrorKind::Full))
-    });
+    let sending = Plan::at(Fault::Before(ErrorKind::Full), is_send);
     let world = telling(&Plan::none(), &sending).await;
     let mut monitor = world.monitor();
     for n in 0..40_u64 {
@@ -205,7 +202,7 @@ async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted(
         assert!(poll(&world, &mut monitor).await);
     }
     assert_eq!(world.stored().await.untold.len(), UNTOLD_MAX);
-    is_down.store(false, std::sync::atomic::Ordering::SeqCst);
+    sending.switch(false);
     assert!(poll(&world, &mut monitor).await);
     let told = world.told();
     assert_eq!((told.len(), &told[0], &told[31]), (UNTOLD_MAX, &rose(18), &fell(80)));
@@ -216,21 +213,10 @@ async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted(
 
 #[tokio::test]
 async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_the_same_id() {
-    let sending = Plan::by(|effect| {
-        let is_first = effect.operation == Operation::SendBatch && effect.number < 4;
-        is_first.then_some(Fault::HangBefore)
-    });
+    let sending = Plan::at(Fault::HangBefore, |effect| is_send(effect) && effect.number < 4);
     let world = telling(&Plan::none(), &sending).await;
     world.batch_points(2000);
-    let mut dying = world.monitor();
-    {
-        let mut sampling = std::pin::pin!(dying.sample());
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        while sending.faults() == 0 {
-            assert!(sampling.as_mut().poll(&mut context).is_pending());
-            tokio::task::yield_now().await;
-        }
-    }
+    sending.kill(world.monitor().sample()).await;
     assert_eq!(world.told(), []);
     let mut successor = world.monitor();
     assert!(poll(&world, &mut successor).await);
@@ -260,7 +246,7 @@ async fn two_monitors_at_once_tell_once() {
 #[tokio::test]
 async fn who_loses_the_race_for_the_state_tells_nothing() {
     let lost = Fault::Before(ErrorKind::PreconditionFailed);
-    let plan = Plan::by(move |effect| (effect.operation == Operation::Put).then(|| lost.clone()));
+    let plan = Plan::at(lost, |effect| effect.operation == Operation::Put);
     let world = telling(&plan, &Plan::none()).await;
     world.batch_points(2000);
     world.monitor().sample().await.unwrap();
@@ -269,10 +255,8 @@ async fn who_loses_the_race_for_the_state_tells_nothing() {
 
 #[tokio::test]
 async fn what_was_written_though_nobody_heard_so_is_told() {
-    let fault = Fault::After(ErrorKind::TimedOut);
-    let plan = Plan::by(move |effect| {
-        (effect.operation == Operation::Put && effect.number < 2).then(|| fault.clone())
-    });
+    let is_first = |effect: Effect<'_>| effect.operation == Operation::Put && effect.number < 2;
+    let plan = Plan::at(Fault::After(ErrorKind::TimedOut), is_first);
     let world = telling(&plan, &Plan::none()).await;
     world.batch_points(2000);
     let mut monitor = world.monitor();
@@ -284,13 +268,7 @@ async fn what_was_written_though_nobody_heard_so_is_told() {
 
 #[tokio::test]
 async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_nothing_is_written() {
-    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let down = Arc::clone(&is_down);
-    let sending = Plan::by(move |effect| {
-        let fails =
-            effect.operation == Operation::SendBatch && down.load(std::sync::atomic::Ordering::SeqCst);
-        fails.then_some(Fault::Before(ErrorKind::Full))
-    });
+    let sending = Plan::at(Fault::Before(ErrorKind::Full), is_send);
     let mut world = telling(&Plan::none(), &sending).await;
     world.batch_points(2000);
     world.monitor().sample().await.unwrap();
@@ -299,7 +277,7 @@ async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_
     let mut monitor = world.monitor();
     assert!(poll(&world, &mut monitor).await);
     assert_eq!((world.stored().await.untold.len(), world.told()), (2, vec![]));
-    is_down.store(false, std::sync::atomic::Ordering::SeqCst);
+    sending.switch(false);
     assert!(poll(&world, &mut monitor).await);
     assert_eq!(world.told(), [rose(0), fell(2)]);
     assert!(poll(&world, &mut monitor).await);
