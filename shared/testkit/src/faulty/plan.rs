@@ -52,7 +52,8 @@ pub struct Effect<'a> {
 
 type Rule = dyn Fn(Effect<'_>) -> Option<Fault> + Send + Sync;
 
-/// Decides which calls fail, until it is switched off. Clones share it, so several ports may count through one plan.
+/// Decides which calls fail, until it is switched off. Clones share it, so several ports may count through
+/// one plan.
 #[derive(Clone)]
 pub struct Plan {
     rule: Arc<Rule>,
@@ -89,8 +90,8 @@ impl Plan {
 
     /// Calls fail as `rule` says.
     pub fn by(rule: impl Fn(Effect<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        let (is_off, effects, faults) = Default::default();
-        Self { rule: Arc::new(rule), is_off, effects, faults }
+        let rule = Arc::new(rule);
+        Self { rule, is_off: Arc::default(), effects: Arc::default(), faults: Arc::default() }
     }
 
     /// Switches the plan on, as it is at first, or off: then nothing fails, and effects are counted all the
@@ -144,8 +145,8 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// A fault at every effect, before it happens and after it: runs `run` with a plan that makes the first effect
-/// fail, then the second, until the run has none left to fail. `run` gets the place of the fault in words too.
+/// A fault at every effect, before it happens and after it: runs `run` with a plan that makes the first
+/// effect fail, then with one for the second, until none is left to fail. `run` gets the fault in words too.
 pub async fn at_every_effect(run: impl AsyncFnMut(&Plan, &str)) {
     at_every_effect_of(|_| true, run).await;
 }
