@@ -32,6 +32,10 @@ fn a_wrong_command_line_is_2() {
     check(&["apply"], 2, &["--file"]);
     check(&["serve", "--allow-endpoints", "127.0.0.1/64"], 2, &["127.0.0.1/64"]);
     check(&["serve", "--drain-timeout", "60"], 2, &["PT10S"]);
+    check(&["serve", "--allow-endpoints", "localhost"], 2, &["127.0.0.1", "names are not looked up"]);
+    for address in ["localhost", "127.0.0.1", "99999", "::1:8080"] {
+        check(&["serve", "--listen", address], 2, &["localhost:8080", "a port alone"]);
+    }
     check(
         &["--url", "localhost:8080", "topics", "--key", "k"],
         2,
