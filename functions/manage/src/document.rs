@@ -4,7 +4,7 @@ mod events;
 mod problems;
 
 use posthaste_core::api::PublishAnswer;
-use posthaste_core::api::problem::ProblemBody;
+use posthaste_core::api::problem::{ProblemBody, ProblemError};
 use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
@@ -82,6 +82,7 @@ pub(crate) fn describe(routes: [Document; 2]) -> Document {
     let mut document = routes.into_iter().fold(Around::openapi(), Document::merge_from);
     let components = document.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), ProblemBody::schema());
+    components.schemas.insert("ProblemError".to_owned(), ProblemError::schema());
     // A CloudEvent is a custom event too, so more than one form may fit.
     if let Some(RefOr::T(Schema::OneOf(forms))) = components.schemas.remove("PublishBody") {
         let forms = AnyOf { items: forms.items, description: forms.description, ..AnyOf::default() };

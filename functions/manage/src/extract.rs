@@ -8,8 +8,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::{Notation, SubscriptionSettings, mistakes};
 use posthaste_core::model::{MANAGE_REQUEST_BYTES_MAX, SubscriptionName, TopicName};
 use posthaste_core::stored::TopicRecord;
 use serde::Deserialize;
@@ -149,8 +149,8 @@ fn too_large() -> Problem {
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
-/// Reads settings. A body that is not JSON is a bad request. For a wrong setting the problem names its
-/// member.
+/// Reads settings. A body that is not JSON is a bad request. For wrong settings the problem names every member
+/// at fault.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Serde accepts an array as an object: it takes the items as the members, in their order.
     if bytes.trim_ascii_start().starts_with(b"[") {
@@ -158,19 +158,36 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut json);
-    let value = parsed.map_err(|error| {
-        let (member, cause) = (error.path().to_string(), error.inner());
-        let text = without_value(&cause.to_string());
-        match cause.classify() {
-            Category::Syntax | Category::Eof | Category::Io => unreadable(&text),
-            Category::Data if member == "." => Problem::new(ProblemKind::BadSettings).detail(text),
-            Category::Data => {
-                Problem::new(ProblemKind::BadSettings).detail(without_place(text, cause)).member(member)
-            }
-        }
+    let value = parsed.map_err(|error| match error.inner().classify() {
+        Category::Syntax | Category::Eof | Category::Io => unreadable(&error.inner().to_string()),
+        Category::Data => bad_settings::<T>(bytes, &error),
     })?;
     json.end().map_err(|error| Problem::new(ProblemKind::BadRequest).detail(error.to_string()))?;
     Ok(value)
+}
+
+/// The problem of settings that are JSON: every mistake in them, or else what serde says.
+fn bad_settings<T: DeserializeOwned>(
+    bytes: &[u8],
+    error: &serde_path_to_error::Error<serde_json::Error>,
+) -> Problem {
+    let problem = Problem::new(ProblemKind::BadSettings);
+    let written: Value = match serde_json::from_slice(bytes) {
+        Ok(written) => written,
+        Err(error) => return unreadable(&error.to_string()),
+    };
+    let found = mistakes(&written, Notation::Json, |_: &T| Ok(()));
+    if !found.is_empty() {
+        return problem.mistakes(found);
+    }
+    // A member that is written twice: of a value, only one of them is left.
+    let (member, cause) = (error.path().to_string(), error.inner());
+    let text = without_value(&cause.to_string());
+    if member == "." {
+        problem.detail(text)
+    } else {
+        problem.detail(without_place(text, cause)).member(member)
+    }
 }
 
 /// A message without the line and column at its end. The member says where, also to a client that did not
@@ -213,7 +230,7 @@ mod tests {
                 "{text}"
             );
         };
-        check(r#"{"a": "b"}"#, Some("a"), "invalid type: string, expected u8");
+        check(r#"{"a": "b"}"#, Some("a"), "expected a whole number, found a text");
         check(r#"{"a": 1"#, None, "EOF while parsing an object at line 1 column 7");
     }
 

@@ -6,6 +6,7 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use posthaste_core::api::apply_file_schema;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_ports::Ports;
 use utoipa::openapi::OpenApi;
@@ -71,6 +72,7 @@ fn open_routes<P: Ports>() -> Routes<P> {
     OpenApiRouter::new()
         .routes(routes!(status::health))
         .routes(routes!(openapi_json))
+        .routes(routes!(schema_json))
         .routes(routes!(webhook_keys::webhook_keys))
         .routes(routes!(callbacks::consent, callbacks::post_consent))
 }
@@ -84,6 +86,17 @@ async fn openapi_json<P: Ports>(_function: Managed<P>) -> Response {
     static JSON: OnceLock<Bytes> = OnceLock::new();
     // The document is plain data with text keys: serialising it cannot fail.
     let json = JSON.get_or_init(|| Bytes::from(openapi::<P>().to_json().unwrap_or_default()));
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], json.clone()).into_response()
+}
+
+/// Show the JSON Schema of the YAML file
+///
+/// Editors complete and check the file of `posthaste apply` with it. Needs no key.
+#[utoipa::path(get, path = "/schema.json", tag = "status", security(()),
+    responses((status = 200, description = "The JSON Schema", body = serde_json::Value), Crowded))]
+async fn schema_json<P: Ports>(_function: Managed<P>) -> Response {
+    static JSON: OnceLock<Bytes> = OnceLock::new();
+    let json = JSON.get_or_init(|| Bytes::from(apply_file_schema().to_string()));
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], json.clone()).into_response()
 }
 

@@ -54,6 +54,6 @@ fn with_pressure(mut response: Response<Body>, pressure: Option<String>) -> Resp
 
 async fn method_not_allowed() -> Response<Body> {
     let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
-    problem.allow = Some(HeaderValue::from_static("POST"));
+    problem.allow = Some("POST");
     problem.into_response().map(Body::from)
 }

@@ -15,6 +15,6 @@ pub(crate) mod subscriptions;
 mod test_event;
 pub(crate) mod topics;
 
-pub use apply::{Applied, ApplyError, Checked, check_files, put};
+pub use apply::{Applied, Checked, check_files, put};
 pub use session::{ADMIN_KEY_FILE, Session, data_dir};
 pub(crate) use source::{InputError, read as read_input};

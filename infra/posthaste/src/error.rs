@@ -199,11 +199,13 @@ mod tests {
         let report =
             |file: &str| CommandError::from(check("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report();
         let expected =
-            "error: a.yaml:1:86\n  because: subscriptions.b.endpoint.timeout: PT2M is outside PT1S..=PT1M";
+            "error: a.yaml:1:86: topics.a.subscriptions.b.endpoint.timeout: PT2M is outside PT1S..=PT1M";
         assert_eq!(report(file), expected);
         let unknown = "topics:\n  a:\n    filters: 1\n";
         let report = report(unknown);
-        assert!(report.starts_with("error: a.yaml:3:5\n  because: unknown field `filters`"), "{report}");
+        let expected =
+            "error: a.yaml:3:5: topics.a.filters: unknown member `filters`, expected one of `name`";
+        assert!(report.starts_with(expected), "{report}");
         assert!(!report.contains("line") && !report.contains("column"), "{report}");
     }
 

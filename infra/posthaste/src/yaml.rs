@@ -1,6 +1,7 @@
-//! YAML files: read with an error that says file, line and column.
+//! YAML files: read with errors that say file, line and column.
 
 mod locate;
+mod mistakes;
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -11,9 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
 use crate::error::Failure;
-use locate::locate;
+use locate::Places;
 
 pub use locate::Place;
+pub use mistakes::{FileMistake, Mistakes, read};
 
 /// Error of a YAML file: it is not the expected YAML, or its content breaks a rule.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +51,7 @@ pub fn refused(
     member: Option<&str>,
     rule: impl Error + Send + Sync + 'static,
 ) -> FileError {
-    let place = member.and_then(|member| locate(text, member));
+    let place = member.and_then(|member| Some(Places::of(text)?.of_value(member)));
     FileError { path: path.to_owned(), place, source: Box::new(rule) }
 }
 

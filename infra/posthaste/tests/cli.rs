@@ -110,6 +110,19 @@ fn a_typo_in_a_file_is_3_with_its_line_and_column_and_nothing_is_asked_of_any_se
 }
 
 #[test]
+fn all_mistakes_of_a_file_are_named_at_once() {
+    let text =
+        "topics:\n  orders:\n    inputSchema: CloudEvent\n    subscriptions: { a: {} }\n  b: { c: 1 }\n";
+    let output = run_with(&["apply", "-f", "-", "--key", "k", "--url", "http://127.0.0.1:1"], text);
+    let (code, text) = failure(&output);
+    let expected = "error: 3 mistakes
+  -:3:18: topics.orders.inputSchema: unknown word, did you mean `CloudEvents`?
+  -:4:22: topics.orders.subscriptions.a: missing member `endpoint`
+  -:5:8: topics.b.c: unknown member `c`, expected one of ";
+    assert!(code == 3 && text.starts_with(expected), "{code} {text}");
+}
+
+#[test]
 fn errors_are_json_where_json_is_asked_for() {
     let (code, text) = failure(&run(&["topics", "--key", "k", "--json", "--url", "http://127.0.0.1:1"]));
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();

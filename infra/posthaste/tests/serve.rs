@@ -97,6 +97,30 @@ fn what_was_applied_before_a_refusal_is_shown_with_its_secrets() {
 }
 
 #[test]
+fn a_notices_topic_that_does_not_exist_is_a_warning() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    let check = |file: &str, expected: &str| {
+        let output = server.run_with(&["apply", "-f", "-"], file);
+        assert_eq!(failure(&output), (0, expected.to_owned()), "{file}");
+    };
+    check(
+        "topics: { orders: { noticesTopic: ops } }",
+        "warning: -: topics.orders.noticesTopic: there is no topic ops; no notices are sent until you create it\n",
+    );
+    check("topics: { ops: {}, orders: { noticesTopic: OPS } }", "");
+    check("topics: { orders: { noticesTopic: Ops } }", "");
+}
+
+#[test]
+fn the_schema_of_the_file_is_served_without_a_key() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    let answer = get(&server, "/schema.json");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"noticesTopic\""), "{answer}");
+}
+
+#[test]
 fn what_is_applied_is_listed_shown_and_deleted() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);

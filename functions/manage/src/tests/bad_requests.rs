@@ -78,6 +78,38 @@ async fn bad_settings(api: &Api, path: &str, body: Value, member: &str, detail: 
 }
 
 #[tokio::test]
+async fn every_member_at_fault_is_named() {
+    let api = Api::new();
+    let wrong = json!({
+        "enpoint": { "url": 5 }, "contentMode": "binry", "retryPolicy": { "schedule": ["x", "PT1S"] },
+    });
+    let problem = api.put("/topics/orders", json!({ "subscriptions": { "x": wrong } })).await;
+    let problem = problem.problem(400, "bad-settings");
+    let duration = "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
+    let errors = json!([
+        { "member": "subscriptions.x.contentMode", "detail": "unknown word, did you mean `binary`?" },
+        { "member": "subscriptions.x.enpoint", "detail": "unknown member `enpoint`, did you mean `endpoint`?" },
+        { "member": "subscriptions.x.enpoint.url", "detail": "expected a text, found a number" },
+        { "member": "subscriptions.x.retryPolicy.schedule[0]", "detail": duration },
+    ]);
+    assert_eq!(problem["errors"], errors);
+    assert_eq!([&problem["member"], &problem["detail"]], [&errors[0]["member"], &errors[0]["detail"]]);
+    let problem = api.put("/topics/orders", json!({ "name": "a", "colour": 1 })).await;
+    let problem = problem.problem(400, "bad-settings");
+    assert_eq!((&problem["member"], problem.get("errors")), (&json!("colour"), None));
+    assert_eq!(api.state.read("topics/orders.json"), None);
+}
+
+#[tokio::test]
+async fn a_member_that_is_written_twice_is_named() {
+    let api = Api::new();
+    let request = Request::put("/topics/orders").header("authorization", format!("Bearer {ADMIN_KEY}"));
+    let body = Body::from(r#"{"inputSchema":"Custom","inputSchema":"EventGrid"}"#);
+    let problem = api.send(request.body(body).unwrap()).await.problem(400, "bad-settings");
+    assert_eq!(problem["detail"], "duplicate field `inputSchema` at line 1 column 37");
+}
+
+#[tokio::test]
 async fn the_member_at_fault_is_named() {
     let api = Api::with_billing().await;
     let check = async |member: &str, value: Value, path: &str, detail: &str| {
@@ -88,8 +120,8 @@ async fn the_member_at_fault_is_named() {
             (format!("subscriptions.x.{path}"), json!({ "subscriptions": { "x": settings } }));
         bad_settings(&api, "/topics/orders", whole, &path, detail).await;
     };
-    check("filters", json!({}), "filters", "unknown field `filters`, expected one of").await;
-    check("filter", json!({ "types": [] }), "filter.types", "unknown field `types`").await;
+    check("filters", json!({}), "filters", "unknown member `filters`, did you mean `filter`?").await;
+    check("filter", json!({ "types": [] }), "filter.types", "unknown member `types`, expected one of").await;
     check(
         "retryPolicy",
         json!({ "schedule": ["PT1S", "1s"] }),
@@ -104,11 +136,11 @@ async fn the_member_at_fault_is_named() {
         "31 is outside 1..=30",
     )
     .await;
-    check("contentMode", json!("Binary"), "contentMode", "unknown variant, expected `structured`").await;
-    check("endpoint", json!({}), "endpoint", "missing field `url`").await;
+    check("contentMode", json!("Binary"), "contentMode", "unknown word, did you mean `binary`?").await;
+    check("endpoint", json!({}), "endpoint", "missing member `url`").await;
     check("name", json!("y"), "name", "differs from the name in the path").await;
     let api = Api::new();
-    bad_settings(&api, "/topics/orders", json!({ "inputSchema": "Other" }), "inputSchema", "unknown variant")
+    bad_settings(&api, "/topics/orders", json!({ "inputSchema": "Other" }), "inputSchema", "unknown word")
         .await;
     bad_settings(&api, "/topics/orders", json!({ "name": "other" }), "name", "differs from").await;
     bad_settings(

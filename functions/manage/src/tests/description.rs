@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use axum::http::Request;
+use posthaste_core::api::apply_file_schema;
 use serde_json::Value;
 
 use super::{Api, TestPorts};
@@ -22,6 +23,7 @@ const ROUTES: &[&str] = &[
     "delete /replays/{id}",
     "get /replays",
     "get /replays/{id}",
+    "get /schema.json",
     "get /topics",
     "get /topics/{topic}",
     "get /topics/{topic}/keys",
@@ -113,4 +115,11 @@ async fn it_is_served_without_a_key() {
     let answer = Api::new().send(Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
     assert_eq!(answer.json(), document());
+}
+
+#[tokio::test]
+async fn the_schema_of_the_yaml_file_is_served_without_a_key() {
+    let answer = Api::new().send(Request::get("/schema.json").body(Body::empty()).unwrap()).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    assert_eq!(answer.json(), apply_file_schema());
 }

@@ -30,6 +30,8 @@ pub struct Refusal {
     pub resource: Option<String>,
     /// The level of that resource.
     pub level: Option<String>,
+    /// The other mistakes of the body, each as its member and its reason.
+    pub more: Vec<String>,
     /// The text of `Retry-After`.
     pub retry_after: Option<String>,
     /// The text of `Posthaste-Pressure`.
@@ -55,6 +57,7 @@ impl Refusal {
             index: problem.get("index").and_then(Value::as_u64),
             resource: text("resource"),
             level: text("level"),
+            more: more(&problem),
             retry_after: header(RETRY_AFTER.as_str()),
             pressure: header(PRESSURE_HEADER),
         }
@@ -72,6 +75,14 @@ impl Refusal {
     }
 }
 
+/// The mistakes after the first one, which is the member at fault.
+fn more(problem: &Value) -> Vec<String> {
+    let errors = problem.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let text = |error: &Value, member: &str| error.get(member)?.as_str().map(str::to_owned);
+    let mistake = |error| Some(format!("{}: {}", text(error, "member")?, text(error, "detail")?));
+    errors.skip(1).filter_map(mistake).collect()
+}
+
 impl std::error::Error for Refusal {}
 
 impl fmt::Display for Refusal {
@@ -86,7 +97,7 @@ impl fmt::Display for Refusal {
         if let Some(detail) = &self.detail {
             write!(f, "\n  reason: {detail}")?;
         }
-        Ok(())
+        self.more.iter().try_for_each(|mistake| write!(f, "\n  and {mistake}"))
     }
 }
 
@@ -105,6 +116,16 @@ mod tests {
         let expected = "An event is not as its schema says (400)\n  event: 2 (the first is 0)\n  member: \
             type\n  reason: expected a text";
         assert_eq!(refusal.to_string(), expected);
+    }
+
+    #[test]
+    fn every_mistake_of_a_body_is_shown() {
+        let errors = json!([
+            { "member": "a", "detail": "first" }, { "member": "b[1]", "detail": "second" }, { "member": 3 },
+        ]);
+        let body = json!({ "title": "No", "detail": "first", "member": "a", "errors": errors }).to_string();
+        let refusal = Refusal::read(400, &HeaderMap::new(), body.as_bytes());
+        assert_eq!(refusal.to_string(), "No (400)\n  member: a\n  reason: first\n  and b[1]: second");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 mod changes;
 mod file;
+mod notices;
 
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use posthaste_core::model::TopicName;
@@ -15,11 +17,12 @@ use super::{source, subscriptions};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::{Reply, word};
+use crate::yaml::Mistakes;
 
 pub use changes::Applied;
 use changes::AppliedEntity;
+pub use file::Checked;
 pub(crate) use file::check;
-pub use file::{ApplyError, Checked};
 
 /// Error after some topics were applied: the server refused the next one, or it did not reach the server.
 #[derive(Debug, thiserror::Error)]
@@ -30,20 +33,24 @@ struct PartlyApplied {
 
 impl Failure for PartlyApplied {}
 
-/// Reads and checks files, each by itself and all together.
+/// Reads and checks files, each by itself and all together. The error has the mistakes of all of them.
 pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
-    let mut files: Vec<Checked> = Vec::with_capacity(paths.len());
+    let (mut files, mut mistakes) = (Vec::with_capacity(paths.len()), Vec::new());
     for path in paths {
-        let checked = check(path, &source::read(path)?)?;
-        if let Some(error) = file::declared_twice(&files, &checked) {
-            return Err(error.into());
+        let text = source::read(path)?;
+        match check(path, &text) {
+            Ok(checked) => {
+                mistakes.extend(file::declared_twice(&files, &checked, &text));
+                files.push(checked);
+            }
+            Err(found) => mistakes.extend(found.0),
         }
-        files.push(checked);
     }
-    Ok(files)
+    if mistakes.is_empty() { Ok(files) } else { Err(Mistakes(mistakes).into()) }
 }
 
 pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
+    warn_of_missing_topics(session, files);
     let mut applied = Applied::default();
     for file in files {
         if let Err(source) = put(session, file, &mut applied) {
@@ -55,6 +62,15 @@ pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, Command
         }
     }
     Ok(reply(&applied))
+}
+
+/// Warns of notices topics that do not exist. If the server does not say so, the requests after this one do.
+fn warn_of_missing_topics(session: &Session, files: &[Checked]) {
+    let is_on_server = |topic: &TopicName| !matches!(current(session, topic), Ok(None));
+    for warning in notices::warnings(files, is_on_server) {
+        // With standard error closed, no one reads the warning.
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
 }
 
 /// Puts a checked file's topics, one request each, and adds the results to `applied`, up to the first
@@ -99,4 +115,38 @@ fn reply(applied: &Applied) -> Reply {
         reply = reply.table(["of", "kind", "value"], rows.collect());
     }
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_mistakes_of_all_files_are_named_before_anything_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let paths = [
+            write("a.yaml", "topics: { orders: { filters: {} } }"),
+            write("b.yaml", "topics: { parcels: {} }"),
+            write("c.yaml", "topics: { parcels: {}, Orders: { inputSchema: Eventgrid } }"),
+            write("d.yaml", "topics: { PARCELS: {} }"),
+            write("e.yaml", "topics: ["),
+        ];
+        let report =
+            check_files(&paths).unwrap_err().report().replace(&folder.path().display().to_string(), "");
+        let lines: Vec<_> = report.lines().collect();
+        assert_eq!(lines.len(), 5, "{report}");
+        let is_at = |line: usize, start: &str| assert!(lines[line].starts_with(start), "{report}");
+        is_at(0, "error: 4 mistakes");
+        is_at(1, "  /a.yaml:1:21: topics.orders.filters: unknown member `filters`, expected one of");
+        is_at(2, "  /c.yaml:1:47: topics.Orders.inputSchema: unknown word, did you mean `EventGrid`?");
+        is_at(3, "  /d.yaml:1:11: topics.PARCELS: the topic is declared in /b.yaml too");
+        is_at(4, "  /e.yaml:1:");
+        assert!(check_files(&paths[1..2]).is_ok());
+    }
 }

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderValue, Request, Response, header};
+use ::http::{Request, Response, header};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
@@ -62,7 +62,7 @@ pub fn metrics_route(series: Series, state: impl ObjectStore + Clone + 'static) 
 
 async fn method_not_allowed() -> Response<Body> {
     let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
-    problem.allow = Some(HeaderValue::from_static("GET, HEAD"));
+    problem.allow = Some("GET, HEAD");
     answered(problem)
 }
 

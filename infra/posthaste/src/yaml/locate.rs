@@ -6,35 +6,64 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
+use serde_saphyr::{Location, Spanned};
 
 /// A place in a file, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub line: u64,
     /// The column, in characters.
     pub column: u64,
 }
 
-/// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or else of the
-/// deepest value on the way to it.
-pub(super) fn locate(text: &[u8], path: &str) -> Option<Place> {
-    let root: Spanned<Node> = serde_saphyr::from_slice(text).ok()?;
-    let mut at = &root;
-    for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
-        let next = match &at.value {
-            Node::Map(members) => members.get(step),
-            Node::Sequence(items) => step.parse().ok().and_then(|index: usize| items.get(index)),
-            Node::Scalar => None,
-        };
-        let Some(next) = next else { break };
-        at = next;
+/// The places of all values of a text.
+pub(super) struct Places(Spanned<Node>);
+
+impl Places {
+    /// Finds them. `None` if the text is no YAML.
+    pub(super) fn of(text: &[u8]) -> Option<Self> {
+        serde_saphyr::from_slice(text).ok().map(Self)
     }
-    Some(Place { line: at.referenced.line(), column: at.referenced.column() })
+
+    /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or else of the
+    /// deepest value on the way to it.
+    pub(super) fn of_value(&self, path: &str) -> Place {
+        Place::of(self.deepest(path).1.referenced)
+    }
+
+    /// The place of the name of the member at `path`, or else of the deepest name on the way to it.
+    pub(super) fn of_name(&self, path: &str) -> Place {
+        self.deepest(path).0
+    }
+
+    /// The deepest value on the way to `path`, and the place of its name, or of itself in a list.
+    fn deepest(&self, path: &str) -> (Place, &Spanned<Node>) {
+        let mut at = (Place::of(self.0.referenced), &self.0);
+        for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
+            let next = match &at.1.value {
+                Node::Map(members) => members.get(step).map(|(name, value)| (*name, value)),
+                Node::Sequence(items) => {
+                    let item = step.parse().ok().and_then(|index: usize| items.get(index));
+                    item.map(|item| (Place::of(item.referenced), item))
+                }
+                Node::Scalar => None,
+            };
+            let Some(next) = next else { break };
+            at = next;
+        }
+        at
+    }
+}
+
+impl Place {
+    fn of(location: Location) -> Self {
+        Self { line: location.line(), column: location.column() }
+    }
 }
 
 enum Node {
-    Map(BTreeMap<String, Spanned<Node>>),
+    /// Values by name, with the places of the names.
+    Map(BTreeMap<String, (Place, Spanned<Node>)>),
     Sequence(Vec<Spanned<Node>>),
     Scalar,
 }
@@ -92,8 +121,8 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut members = BTreeMap::new();
-        while let Some((key, value)) = map.next_entry()? {
-            members.insert(key, value);
+        while let Some((name, value)) = map.next_entry::<Spanned<String>, _>()? {
+            members.insert(name.value, (Place::of(name.referenced), value));
         }
         Ok(Node::Map(members))
     }
@@ -103,16 +132,30 @@ impl<'de> Visitor<'de> for NodeVisitor {
 mod tests {
     use super::*;
 
+    fn places() -> Places {
+        Places::of(b"topics:\n  a:\n    list: [1, two, {x: ~}]\n").unwrap()
+    }
+
     #[test]
     fn the_deepest_value_on_the_way_is_found() {
-        let text = b"topics:\n  a:\n    list: [1, two, {x: ~}]\n";
-        let check = |path, expected: (u64, u64)| {
-            let place = locate(text, path).unwrap();
-            assert_eq!((place.line, place.column), expected, "{path}");
+        let check = |path, (line, column): (u64, u64)| {
+            assert_eq!(places().of_value(path), Place { line, column }, "{path}");
         };
         check("topics.a.list[1]", (3, 15));
         check("topics.a.list[2].x", (3, 24));
         check("topics.a.list[9]", (3, 11));
         check("topics.a.none.deeper", (3, 5));
+    }
+
+    #[test]
+    fn a_name_has_a_place_of_its_own() {
+        let check = |path, (line, column): (u64, u64)| {
+            assert_eq!(places().of_name(path), Place { line, column }, "{path}");
+        };
+        check("topics.a", (2, 3));
+        check("topics.a.list", (3, 5));
+        check("topics.a.list[1]", (3, 15));
+        check("topics.a.list[2].x", (3, 21));
+        check("", (1, 1));
     }
 }

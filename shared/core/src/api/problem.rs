@@ -11,6 +11,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Mistake;
 use crate::pressure::{Level, Resource};
 
 /// The media type of a problem.
@@ -167,11 +168,23 @@ pub struct Problem {
     /// `Retry-After`.
     pub retry_after: Option<Duration>,
     /// The methods the path takes, for `Allow`.
-    pub allow: Option<HeaderValue>,
+    pub allow: Option<&'static str>,
+    /// All mistakes of the body, if there are several. The first one is `member` and `detail` too.
+    pub errors: Box<[ProblemError]>,
 }
 
-/// The JSON of a problem (RFC 9457), with the extension members `member`, `index`, `resource` and
-/// `level`.
+/// One of several mistakes in a body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ProblemError {
+    /// The member at fault.
+    #[schema(example = "retryPolicy.schedule[1]")]
+    pub member: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+/// The JSON of a problem (RFC 9457), with the extension members `member`, `index`, `resource`,
+/// `level` and `errors`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemBody<'a> {
@@ -202,11 +215,14 @@ pub struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "medium")]
     level: Option<Level>,
+    /// All mistakes of the body, at most 50. Left out where there is only one.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [ProblemError],
 }
 
 impl Problem {
     /// A problem of this kind with its usual status and nothing more.
-    pub const fn new(kind: ProblemKind) -> Self {
+    pub fn new(kind: ProblemKind) -> Self {
         Self {
             kind,
             status: kind.status(),
@@ -216,6 +232,7 @@ impl Problem {
             pressing: None,
             retry_after: None,
             allow: None,
+            errors: Box::default(),
         }
     }
 
@@ -228,6 +245,19 @@ impl Problem {
     /// Names the member at fault.
     pub fn member(mut self, member: impl Into<String>) -> Self {
         self.member = Some(member.into().into_boxed_str());
+        self
+    }
+
+    /// Names every mistake of a body, the first one as the member at fault.
+    pub fn mistakes(mut self, mistakes: Vec<Mistake>) -> Self {
+        if let Some(Mistake { member, text, .. }) = mistakes.first() {
+            self.detail = Some(text.clone());
+            self.member = (!member.is_empty()).then(|| member.as_str().into());
+        }
+        if mistakes.len() > 1 {
+            let error = |mistake: Mistake| ProblemError { member: mistake.member, detail: mistake.text };
+            self.errors = mistakes.into_iter().map(error).collect();
+        }
         self
     }
 
@@ -266,6 +296,7 @@ impl Problem {
             index: self.index,
             resource: self.pressing.map(|(resource, _)| resource),
             level: self.pressing.map(|(_, level)| level),
+            errors: &self.errors,
         };
         // Plain data with fixed member names: serialising it cannot fail.
         Bytes::from(serde_json::to_vec(&body).unwrap_or_default())
@@ -287,7 +318,7 @@ impl Problem {
             headers.insert(RETRY_AFTER, HeaderValue::from(secs));
         }
         if let Some(methods) = self.allow {
-            headers.insert(ALLOW, methods);
+            headers.insert(ALLOW, HeaderValue::from_static(methods));
         }
         response
     }
@@ -325,6 +356,28 @@ mod tests {
             404,
             &[],
             r#"{"type":"about:blank","title":"Not Found","status":404}"#,
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_written_if_there_are_several() {
+        let mistake = |member: &str, text: &str| Mistake {
+            member: member.to_owned(),
+            is_at_name: false,
+            text: text.to_owned(),
+        };
+        let problem = |mistakes| Problem::new(ProblemKind::BadSettings).mistakes(mistakes);
+        check(
+            problem(vec![mistake("endpoint.url", "expected a text")]),
+            400,
+            &[],
+            r#"{"type":"urn:posthaste:problem:bad-settings","title":"A setting cannot be accepted","status":400,"detail":"expected a text","member":"endpoint.url"}"#,
+        );
+        check(
+            problem(vec![mistake("", "one"), mistake("name", "two")]),
+            400,
+            &[],
+            r#"{"type":"urn:posthaste:problem:bad-settings","title":"A setting cannot be accepted","status":400,"detail":"one","errors":[{"member":"","detail":"one"},{"member":"name","detail":"two"}]}"#,
         );
     }
 

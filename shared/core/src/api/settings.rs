@@ -16,10 +16,11 @@ pub use crate::model::Status as StatusState;
 use crate::model::{ContentMode, Schema, SubscriptionName, TopicName};
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ApplyFile {
     /// The topics by name.
+    #[schema(value_type = BTreeMap<String, TopicSettings>)]
     pub topics: BTreeMap<TopicName, TopicSettings>,
 }
 

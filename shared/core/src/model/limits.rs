@@ -124,6 +124,9 @@ pub const MAPPED_VALUE_BYTES_MAX: usize = 1024;
 /// Largest management request body, in bytes. A subscription with every member at its limit is far smaller.
 pub const MANAGE_REQUEST_BYTES_MAX: usize = 1_048_576;
 
+/// Most mistakes that are named in what a user wrote at once. A person corrects these first.
+pub const MISTAKES_MAX: usize = 50;
+
 /// Without batching, most events in one delivery message.
 pub const UNBATCHED_EVENTS_PER_MESSAGE_MAX: usize = 10;
 

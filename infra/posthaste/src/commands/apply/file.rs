@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::{ApplyFile, SecretText, TopicSettings, compile_topic};
+use posthaste_core::api::{ApplyFile, Problem, SecretText, SettingsError, TopicSettings, compile_topic};
 use posthaste_core::model::{Secret, TopicKeys, TopicName};
 
-use crate::error::Failure;
-use crate::yaml::{FileError, parse, refused};
+use crate::yaml::{FileMistake, Mistakes, read};
 
 /// Placeholder for a secret that the server has, while a file is checked without the server.
 const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
@@ -20,55 +19,36 @@ pub struct Checked {
     pub contents: ApplyFile,
 }
 
-/// Error of a file that cannot be applied. Nothing was sent.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// The file is not the expected YAML, or breaks a rule.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A topic is declared in two places, so that it is unknown which one is meant.
-    #[error("the topic {topic} is declared twice, in {} and in {}", first.display(), second.display())]
-    Twice {
-        topic: TopicName,
-        /// One place.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-}
-
-impl Failure for ApplyError {
-    fn exit_code(&self) -> Option<u8> {
-        Some(3)
-    }
-}
-
 /// Parses a file and checks every topic in it.
-pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
-    let contents: ApplyFile = parse(path, text)?;
-    let mut folded = BTreeSet::new();
-    for (name, settings) in &contents.topics {
-        if !folded.insert(name.folded()) {
-            let path = path.to_owned();
-            return Err(ApplyError::Twice { topic: name.clone(), first: path.clone(), second: path });
-        }
-        let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
-        compile_topic(name, &unmasked(settings), keys).map_err(|source| {
-            let member = format!("topics.{name}.{}", source.member);
-            refused(path, text, Some(&member), source)
-        })?;
-    }
+pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
+    let contents = read(path, text, check_topics)?;
     Ok(Checked { path: path.to_owned(), contents })
 }
 
-/// The first topic of `next` that one of `files` declares too.
-pub(super) fn declared_twice(files: &[Checked], next: &Checked) -> Option<ApplyError> {
-    next.contents.topics.keys().find_map(|name| {
+/// The rules that hold without the server.
+fn check_topics(contents: &ApplyFile) -> Result<(), SettingsError> {
+    let mut folded = BTreeSet::new();
+    for (name, settings) in &contents.topics {
+        if !folded.insert(name.folded()) {
+            return Err(SettingsError { member: format!("topics.{name}"), problem: Problem::Duplicate });
+        }
+        let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
+        compile_topic(name, &unmasked(settings), keys)
+            .map_err(|error| SettingsError { member: format!("topics.{name}.{}", error.member), ..error })?;
+    }
+    Ok(())
+}
+
+/// The topics of `next`, whose text is `text`, that one of `files` declares too. It is unknown which one is
+/// meant.
+pub(super) fn declared_twice(files: &[Checked], next: &Checked, text: &[u8]) -> Vec<FileMistake> {
+    let twice = |name: &TopicName| {
         let same = |other: &TopicName| other.folded() == name.folded();
         let first = files.iter().find(|file| file.contents.topics.keys().any(same))?;
-        let (first, second) = (first.path.clone(), next.path.clone());
-        Some(ApplyError::Twice { topic: name.clone(), first, second })
-    })
+        let fault = format!("the topic is declared in {} too", first.path.display());
+        Some(FileMistake::of_name(&next.path, text, format!("topics.{name}"), fault))
+    };
+    next.contents.topics.keys().filter_map(twice).collect()
 }
 
 /// The settings with a placeholder for every masked secret: only the server knows if it has one to keep.
@@ -91,9 +71,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        let error = check(Path::new("a.yaml"), text.as_bytes()).unwrap_err();
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        format!("{error}{cause}")
+        check(Path::new("a.yaml"), text.as_bytes()).unwrap_err().to_string()
     }
 
     #[test]
@@ -107,9 +85,11 @@ mod tests {
     fn an_unknown_member_is_named_with_its_line_and_column() {
         let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: \
             https://a.example/ }\n        filters: {}\n";
-        let message = refusal(text);
-        assert!(message.starts_with("a.yaml:6:9: "), "{message}");
-        assert!(message.contains("unknown field `filters`"), "{message}");
+        assert_eq!(
+            refusal(text),
+            "a.yaml:6:9: topics.orders.subscriptions.billing.filters: unknown member `filters`, did you mean \
+                `filter`?"
+        );
     }
 
     #[test]
@@ -119,8 +99,41 @@ mod tests {
         let message = refusal(text);
         assert_eq!(
             message,
-            "a.yaml:7:28: subscriptions.billing.retryPolicy.schedule[1]: P2D is outside PT0S..=P1D"
+            "a.yaml:7:28: topics.orders.subscriptions.billing.retryPolicy.schedule[1]: P2D is outside \
+                PT0S..=P1D"
         );
+    }
+
+    #[test]
+    fn all_mistakes_are_named_in_the_order_of_the_file() {
+        let text = "\
+topics:
+  orders:
+    inputSchema: CloudEvent
+    subscriptions:
+      shipping:
+        endpoint: { url: https://a.example/, timeout: PT2M }
+        retry:
+          maxAttempts: 99
+      billing:
+        endpoint: { url: not a url }
+        filters: {}
+  parcels:
+    subscriptions:
+      all: {}
+";
+        let expected = "\
+7 mistakes
+  a.yaml:3:18: topics.orders.inputSchema: unknown word, did you mean `CloudEvents`?
+  a.yaml:6:55: topics.orders.subscriptions.shipping.endpoint.timeout: PT2M is outside PT1S..=PT1M
+  a.yaml:7:9: topics.orders.subscriptions.shipping.retry: unknown member `retry`, did you mean `retryPolicy`?
+  a.yaml:8:11: topics.orders.subscriptions.shipping.retry.maxAttempts: unknown member `maxAttempts`, did you \
+            mean `maxDeliveryAttempts`?
+  a.yaml:10:26: topics.orders.subscriptions.billing.endpoint.url: not an absolute URL: relative \
+            URL without a base
+  a.yaml:11:9: topics.orders.subscriptions.billing.filters: unknown member `filters`, did you mean `filter`?
+  a.yaml:14:7: topics.parcels.subscriptions.all: missing member `endpoint`";
+        assert_eq!(refusal(text), expected);
     }
 
     #[test]
@@ -134,7 +147,7 @@ mod tests {
             "{ secrets: [{ whsec_hush: 1 }] }",
         ] {
             let message = refusal(&text.replace("SIGNING", signing));
-            assert!(message.starts_with("a.yaml:6:") && !message.contains("hush"), "{message}");
+            assert!(message.contains("a.yaml:6:") && !message.contains("hush"), "{message}");
         }
     }
 
@@ -142,11 +155,12 @@ mod tests {
     fn names_that_differ_in_case_only_are_one_topic() {
         assert_eq!(
             refusal("topics: { orders: {}, Orders: {} }"),
-            "the topic orders is declared twice, in a.yaml and in a.yaml"
+            "a.yaml:1:19: topics.orders: there is another of this name in another case"
         );
         let one = check(Path::new("a.yaml"), b"topics: { orders: {} }").unwrap();
         let other = check(Path::new("b.yaml"), b"topics: { ORDERS: {} }").unwrap();
-        assert!(matches!(declared_twice(&[one], &other), Some(ApplyError::Twice { .. })));
+        let twice = Mistakes(declared_twice(&[one], &other, b"topics: { ORDERS: {} }"));
+        assert_eq!(twice.to_string(), "b.yaml:1:11: topics.ORDERS: the topic is declared in a.yaml too");
     }
 
     #[test]

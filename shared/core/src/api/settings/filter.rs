@@ -42,11 +42,10 @@ pub struct AdvancedFilterSettings {
     pub key: String,
     /// What it is compared with: a number or a boolean. For `BoolEquals` and `Number…Than…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, example = 100)]
+    #[schema(example = 100)]
     pub value: Option<Value>,
     /// What it is compared with: numbers, strings of at most 512 characters, or ranges `[from, to]` of numbers. One that
     /// fits is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>)]
     pub values: Option<Vec<Value>>,
 }

@@ -1,0 +1,63 @@
+//! Notices topics that do not exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use posthaste_core::api::TopicSettings;
+use posthaste_core::model::TopicName;
+
+use super::file::Checked;
+
+/// Warnings about notices topics that are neither in the files nor on the server. They may be created later,
+/// so this is no error.
+pub(super) fn warnings(files: &[Checked], is_on_server: impl Fn(&TopicName) -> bool) -> Vec<String> {
+    let declared: BTreeSet<_> = topics(files).map(|(_, name, _)| name.folded()).collect();
+    let mut asked = BTreeMap::new();
+    let mut is_missing = |topic: &TopicName| {
+        let folded = topic.folded();
+        !declared.contains(&folded) && !*asked.entry(folded).or_insert_with(|| is_on_server(topic))
+    };
+    let warning = |(path, name, settings): (&Path, &TopicName, &TopicSettings)| {
+        let topic = settings.notices_topic.as_ref().filter(|topic| is_missing(topic))?;
+        Some(format!(
+            "{}: topics.{name}.noticesTopic: there is no topic {topic}; no notices are sent until you create it",
+            path.display()
+        ))
+    };
+    topics(files).filter_map(warning).collect()
+}
+
+/// Every topic of the files, with its file.
+fn topics(files: &[Checked]) -> impl Iterator<Item = (&Path, &TopicName, &TopicSettings)> {
+    files.iter().flat_map(|file| {
+        file.contents.topics.iter().map(|(name, settings)| (file.path.as_path(), name, settings))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use super::*;
+
+    #[test]
+    fn a_notices_topic_that_is_nowhere_is_a_warning() {
+        let file = |path: &str, text: &str| check(Path::new(path), text.as_bytes()).unwrap();
+        let files = [
+            file(
+                "a.yaml",
+                "topics: { a: { noticesTopic: OPS }, b: { noticesTopic: opps }, c: { noticesTopic: C } }",
+            ),
+            file("b.yaml", "topics: { ops: { noticesTopic: far }, d: {}, e: { noticesTopic: opps } }"),
+        ];
+        let asked = std::cell::RefCell::new(Vec::new());
+        let found = warnings(&files, |topic| {
+            asked.borrow_mut().push(topic.to_string());
+            topic.as_str() == "far"
+        });
+        let warning = |at: &str| {
+            format!("{at}.noticesTopic: there is no topic opps; no notices are sent until you create it")
+        };
+        assert_eq!(found, [warning("a.yaml: topics.b"), warning("b.yaml: topics.e")]);
+        assert_eq!(asked.into_inner(), ["opps", "far"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Every mistake in what a user wrote, not only the first.
+//!
+//! Serde stops at the first mistake, and so do the rules. So the value is kept as a tree, and each mistake is
+//! repaired in it: a mistyped name or word becomes the likely one, and anything else is taken out. Then the
+//! tree is read again, until it has no mistake.
+
+mod fault;
+mod reader;
+mod tree;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use self::fault::Fault;
+pub use self::reader::Notation;
+use self::reader::Reader;
+use self::tree::{Node, steps_of_member, steps_of_path};
+use super::SettingsError;
+use crate::model::MISTAKES_MAX;
+
+/// A mistake in what a user wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The member at fault, as it is written: `topics.orders.subscriptions.billing.retryPolicy.schedule[1]`.
+    /// Empty for the whole.
+    pub member: String,
+    /// Whether the place of the mistake is the member's name. If not, it is the member's value.
+    pub is_at_name: bool,
+    /// The fault and the remedy. Never the value itself, which may be a secret.
+    pub text: String,
+}
+
+/// The mistakes that keep `written` from being a `T` that passes `check`: the first [`MISTAKES_MAX`]. None if
+/// there are no mistakes.
+///
+/// A mistake that only follows from another one is left out.
+pub fn mistakes<T: DeserializeOwned>(
+    written: &Value,
+    notation: Notation,
+    check: impl Fn(&T) -> Result<(), SettingsError>,
+) -> Vec<Mistake> {
+    let mut tree = Node::of(written);
+    let mut found = Vec::new();
+    while found.len() < MISTAKES_MAX {
+        let Some((steps, fault)) = first_fault(&tree, notation, &check) else { break };
+        if !tree.explains(&steps, &fault) {
+            found.push(mistake(&tree, &steps, &fault));
+        }
+        if !tree.repair(&steps, &fault) {
+            break;
+        }
+    }
+    found
+}
+
+/// The first fault, with the way to it.
+fn first_fault<T: DeserializeOwned>(
+    tree: &Node,
+    notation: Notation,
+    check: impl Fn(&T) -> Result<(), SettingsError>,
+) -> Option<(Vec<String>, Fault)> {
+    match serde_path_to_error::deserialize(Reader::of(tree, notation)) {
+        Ok(value) => {
+            let error = check(&value).err()?;
+            Some((steps_of_member(&error.member), Fault::Rule(error.problem.to_string())))
+        }
+        Err(error) => Some((steps_of_path(error.path()), error.into_inner())),
+    }
+}
+
+fn mistake(tree: &Node, steps: &[String], fault: &Fault) -> Mistake {
+    let is_at_name = matches!(fault, Fault::UnknownMember { .. } | Fault::Missing(_));
+    Mistake { member: tree.member(steps), is_at_name, text: fault.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Reads a tree through serde, with faults as errors.
+
+use serde::Deserializer;
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{Error as _, IntoDeserializer, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::Value;
+
+use super::fault::Fault;
+use super::tree::{Content, Node};
+
+/// The language in which a value was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notation {
+    /// JSON: every value has one kind.
+    Json,
+    /// YAML: a text without quotes may look like a number or boolean, and nothing is an empty list or object.
+    Yaml,
+}
+
+/// A node, as serde reads it.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a> {
+    node: &'a Node,
+    notation: Notation,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a node.
+    pub(super) fn of(node: &'a Node, notation: Notation) -> Self {
+        Self { node, notation }
+    }
+
+    fn is_null(self) -> bool {
+        matches!(self.node.content, Content::Scalar(Value::Null))
+    }
+
+    fn is_empty_in_yaml(self) -> bool {
+        self.notation == Notation::Yaml && self.is_null()
+    }
+
+    /// The text of a scalar, if its notation allows one here.
+    fn text(self) -> Option<String> {
+        match &self.node.content {
+            Content::Scalar(Value::String(text)) => Some(text.clone()),
+            Content::Scalar(value @ (Value::Bool(_) | Value::Number(_)))
+                if self.notation == Notation::Yaml =>
+            {
+                Some(value.to_string())
+            }
+            Content::Scalar(_) | Content::List(_) | Content::Object { .. } => None,
+        }
+    }
+
+    /// The number or boolean that a text in YAML is where one is expected.
+    fn plain(self) -> Option<Value> {
+        match &self.node.content {
+            Content::Scalar(Value::String(text)) if self.notation == Notation::Yaml => plain(text),
+            Content::Scalar(_) | Content::List(_) | Content::Object { .. } => None,
+        }
+    }
+}
+
+fn plain(text: &str) -> Option<Value> {
+    match text.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "on" => Some(true.into()),
+        "n" | "no" | "off" => Some(false.into()),
+        text => {
+            serde_json::from_str(text).ok().filter(|value: &Value| value.is_boolean() || value.is_number())
+        }
+    }
+}
+
+fn visit_scalar<'de, V: Visitor<'de>>(value: &Value, visitor: V) -> Result<V::Value, Fault> {
+    match value {
+        Value::Bool(value) => visitor.visit_bool(*value),
+        Value::String(text) => visitor.visit_str(text),
+        Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+            (Some(number), _, _) => visitor.visit_u64(number),
+            (None, Some(number), _) => visitor.visit_i64(number),
+            (None, None, number) => visitor.visit_f64(number.unwrap_or_default()),
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => visitor.visit_unit(),
+    }
+}
+
+/// Reads a number or boolean, which YAML may have as a text.
+macro_rules! plain_scalars {
+    ($($deserialize:ident)*) => {
+        $(fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            match self.plain() {
+                Some(value) => visit_scalar(&value, visitor),
+                None => self.deserialize_any(visitor),
+            }
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = Fault;
+
+    plain_scalars! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64
+    }
+
+    forward_to_deserialize_any! {
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let read = |node| Self { node, ..self };
+        match &self.node.content {
+            Content::Scalar(value) => visit_scalar(value, visitor),
+            Content::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(read))),
+            Content::Object { members, .. } => {
+                let members = members.iter().map(|(name, node)| (name.as_str(), read(node)));
+                visitor.visit_map(MapDeserializer::new(members))
+            }
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.text() {
+            Some(text) => visitor.visit_string(text),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.is_empty_in_yaml() {
+            return visitor.visit_seq(SeqDeserializer::new(std::iter::empty::<Self>()));
+        }
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.is_empty_in_yaml() {
+            return visitor.visit_map(MapDeserializer::new(std::iter::empty::<(&str, Self)>()));
+        }
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        // Serde would take the items of a list as the members, in their order.
+        if matches!(self.node.content, Content::List(_)) {
+            return Err(Fault::invalid_type(Unexpected::Seq, &"a map"));
+        }
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.text() {
+            Some(word) => visitor.visit_enum(StrDeserializer::new(&word)),
+            None => self.deserialize_any(visitor),
+        }
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Fault> for Reader<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}

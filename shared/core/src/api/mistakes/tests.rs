@@ -1,0 +1,175 @@
+use serde_json::json;
+
+use super::*;
+use crate::api::{ApplyFile, SubscriptionSettings, TopicSettings, compile_topic};
+use crate::model::{Secret, TopicKeys, TopicName};
+
+/// Every mistake of a topic, as its member and its text.
+fn of_topic(topic: &Value) -> Vec<(String, String)> {
+    let check = |settings: &TopicSettings| {
+        let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
+        compile_topic(&TopicName::parse("orders").unwrap(), settings, keys).map(drop)
+    };
+    mistakes(topic, Notation::Json, check).into_iter().map(|one| (one.member, one.text)).collect()
+}
+
+/// Checks the mistakes of a topic with these subscriptions.
+fn check(subscriptions: Value, expected: &[(&str, &str)]) {
+    let found = of_topic(&json!({ "subscriptions": subscriptions }));
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(member, text)| (format!("subscriptions.{member}"), (*text).to_owned()))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+fn endpoint() -> Value {
+    json!({ "url": "https://a.example/" })
+}
+
+#[test]
+fn settings_without_a_mistake_have_none() {
+    check(json!({ "a": { "endpoint": endpoint(), "filter": { "includedEventTypes": ["x"] } } }), &[]);
+    assert_eq!(of_topic(&json!({})), []);
+}
+
+#[test]
+fn every_kind_of_mistake_in_every_subscription_is_named() {
+    let broken = |schema: &str| {
+        json!({
+            "endpoint": endpoint(),
+            "filters": {},
+            "deliverySchema": schema,
+            "retryPolicy": { "maxAttempts": 5, "eventTimeToLiveInMinutes": "x", "schedule": ["PT1S", "P2D"] },
+            "batching": { "maxEventsPerBatch": 5001 },
+            "colour": 1,
+        })
+    };
+    let expected = |name: &str| {
+        [
+            ("batching.maxEventsPerBatch", "5001 is outside 1..=5000"),
+            (
+                "colour",
+                "unknown member `colour`, expected one of `name`, `endpoint`, `deliverySchema`, \
+                `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `deliveryHeaders`, \
+                `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`",
+            ),
+            ("deliverySchema", "unknown word, did you mean `CloudEvents`?"),
+            ("filters", "unknown member `filters`, did you mean `filter`?"),
+            ("retryPolicy.eventTimeToLiveInMinutes", "expected a whole number, found a text"),
+            ("retryPolicy.maxAttempts", "unknown member `maxAttempts`, did you mean `maxDeliveryAttempts`?"),
+            ("retryPolicy.schedule[1]", "P2D is outside PT0S..=P1D"),
+        ]
+        .map(|(member, text)| (format!("subscriptions.{name}.{member}"), text.to_owned()))
+    };
+    let mut found =
+        of_topic(&json!({ "subscriptions": { "a": broken("CloudEvent"), "b": broken("cloudevents") } }));
+    found.sort();
+    assert_eq!(found, [expected("a"), expected("b")].concat());
+}
+
+#[test]
+fn a_mistake_below_a_mistyped_name_is_named_as_it_was_written() {
+    check(
+        json!({ "a": { "enpoint": { "ulr": "https://a.example/", "timeout": "PT2M" } } }),
+        &[
+            ("a.enpoint", "unknown member `enpoint`, did you mean `endpoint`?"),
+            ("a.enpoint.ulr", "unknown member `ulr`, did you mean `url`?"),
+            ("a.enpoint.timeout", "PT2M is outside PT1S..=PT1M"),
+        ],
+    );
+}
+
+#[test]
+fn items_keep_their_numbers() {
+    let no_duration = "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
+    let schedule = json!(["x", "PT1S", "P2D", "y"]);
+    check(
+        json!({ "a": { "endpoint": endpoint(), "retryPolicy": { "schedule": schedule } } }),
+        &[
+            ("a.retryPolicy.schedule[0]", no_duration),
+            ("a.retryPolicy.schedule[3]", no_duration),
+            ("a.retryPolicy.schedule[2]", "P2D is outside PT0S..=P1D"),
+        ],
+    );
+}
+
+#[test]
+fn what_follows_from_a_mistake_is_left_out() {
+    // Without its URL, the endpoint lacks one; without its only step, the schedule is too short.
+    let broken = json!({ "a": {
+        "endpoint": { "url": 5 }, "retryPolicy": { "schedule": ["P2D"] },
+    } });
+    check(broken, &[("a.endpoint.url", "expected a text, found a number")]);
+    let broken = json!({ "a": { "endpoint": endpoint(), "retryPolicy": { "schedule": ["P2D"] } } });
+    check(broken, &[("a.retryPolicy.schedule[0]", "P2D is outside PT0S..=P1D")]);
+    // The value of a mistyped member is none of the likely member's: one mistake is enough.
+    let broken = json!({ "a": { "endpoint": endpoint(), "filters": 5 } });
+    check(broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
+}
+
+#[test]
+fn a_likely_name_that_is_there_already_is_still_suggested() {
+    let broken = json!({ "a": { "endpoint": endpoint(), "filter": {}, "filters": {} } });
+    check(broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
+}
+
+#[test]
+fn a_missing_member_is_named_once_beside_other_mistakes() {
+    check(
+        json!({ "a": { "colours": 1 }, "b": { "endpoint": endpoint(), "batching": [] } }),
+        &[
+            (
+                "a.colours",
+                "unknown member `colours`, expected one of `name`, `endpoint`, `deliverySchema`, \
+                `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `deliveryHeaders`, \
+                `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`",
+            ),
+            ("a", "missing member `endpoint`"),
+            ("b.batching", "expected an object, found a list"),
+        ],
+    );
+}
+
+#[test]
+fn a_whole_that_is_no_object_is_one_mistake() {
+    let found = mistakes(&json!([]), Notation::Json, |_: &SubscriptionSettings| Ok(()));
+    let text = "expected an object, found a list".to_owned();
+    assert_eq!(found, [Mistake { member: String::new(), is_at_name: false, text }]);
+}
+
+#[test]
+fn yaml_may_leave_quotes_and_empty_objects_out() {
+    let file = json!({ "topics": { "orders": null, "parcels": {
+        "inputSchema": "Custom", "inputMapping": { "dataVersion": { "defaultValue": 1.5 } },
+        "subscriptions": { "a": {
+            "endpoint": endpoint(), "retryPolicy": { "maxDeliveryAttempts": "5", "disableOnGone": "yes" },
+            "filter": null,
+        } },
+    } } });
+    let of = |notation| mistakes(&file, notation, |_: &ApplyFile| Ok(())).len();
+    assert_eq!((of(Notation::Yaml), of(Notation::Json)), (0, 5));
+}
+
+#[test]
+fn no_more_mistakes_are_named_than_a_person_reads() {
+    let floors: serde_json::Map<_, _> = (0..500).map(|n| (n.to_string(), json!("x"))).collect();
+    let topic = json!({ "subscriptions": { "a": {
+        "endpoint": endpoint(), "retryPolicy": { "waitFloors": floors },
+    } } });
+    assert_eq!(of_topic(&topic).len(), MISTAKES_MAX);
+}
+
+#[test]
+fn no_mistake_repeats_a_value() {
+    for signing in [
+        json!({ "secrets": "whsec_hush" }),
+        json!("whsec_hush"),
+        json!({ "secrets": [{ "whsec_hush": 1 }] }),
+        json!({ "secrets": ["hush"] }),
+    ] {
+        let topic = json!({ "subscriptions": { "a": { "endpoint": endpoint(), "signing": signing } } });
+        let found = format!("{:?}", of_topic(&topic));
+        assert!(found.contains("signing") && !found.contains("hush"), "{found}");
+    }
+}

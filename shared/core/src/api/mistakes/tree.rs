@@ -1,0 +1,182 @@
+//! What a user wrote, as a tree in which mistakes are repaired. Each node knows where it was written.
+
+use serde_json::Value;
+use serde_path_to_error::{Path, Segment};
+
+use super::fault::Fault;
+
+/// A value of the tree.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// The path to it, as it was written.
+    written: String,
+    /// Whether a mistake was repaired in it or below it.
+    is_repaired: bool,
+    /// The value, or the values below it.
+    pub(super) content: Content,
+}
+
+/// The content of a node.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// No list and no object.
+    Scalar(Value),
+    List(Vec<Node>),
+    /// The members by name, which may be repaired, and the names of those that were taken out.
+    Object {
+        members: Vec<(String, Node)>,
+        removed: Vec<String>,
+    },
+}
+
+impl Node {
+    /// The tree of a value.
+    pub(super) fn of(value: &Value) -> Self {
+        Self::at(String::new(), value)
+    }
+
+    fn at(written: String, value: &Value) -> Self {
+        let content = match value {
+            Value::Array(items) => {
+                let item = |(index, item)| Self::at(format!("{written}[{index}]"), item);
+                Content::List(items.iter().enumerate().map(item).collect())
+            }
+            Value::Object(members) => {
+                let member =
+                    |(name, value): (&String, _)| (name.clone(), Self::at(join(&written, name), value));
+                Content::Object { members: members.iter().map(member).collect(), removed: Vec::new() }
+            }
+            scalar => Content::Scalar(scalar.clone()),
+        };
+        Self { written, is_repaired: false, content }
+    }
+
+    /// The path of the member at `steps`, as it was written.
+    pub(super) fn member(&self, steps: &[String]) -> String {
+        let (node, rest) = self.deepest(steps);
+        rest.iter().fold(node.written.clone(), |path, step| join(&path, step))
+    }
+
+    /// Whether the fault only follows from one that was repaired: in the same value, or below it.
+    pub(super) fn explains(&self, steps: &[String], fault: &Fault) -> bool {
+        let (node, _) = self.deepest(steps);
+        match (fault, &node.content) {
+            (Fault::Missing(name), Content::Object { removed, .. }) => removed.iter().any(|one| one == name),
+            _ => node.is_repaired,
+        }
+    }
+
+    /// Repairs a fault: writes the likely name or word, or takes the value out. False if that is the whole
+    /// tree.
+    pub(super) fn repair(&mut self, steps: &[String], fault: &Fault) -> bool {
+        let is_repaired = match (fault, fault.likely()) {
+            (Fault::UnknownMember { .. }, Some(likely)) => self.rename(steps, likely),
+            (Fault::UnknownWord { .. }, Some(likely)) => self.reword(steps, likely),
+            _ => false,
+        };
+        is_repaired || self.take_out(steps)
+    }
+
+    /// The node at `steps`, or else the deepest one on the way to it, and the steps that are left.
+    fn deepest<'a>(&self, steps: &'a [String]) -> (&Self, &'a [String]) {
+        let next = steps.split_first().and_then(|(step, rest)| Some((self.child(step)?, rest)));
+        match next {
+            Some((child, rest)) => child.deepest(rest),
+            None => (self, steps),
+        }
+    }
+
+    fn child(&self, step: &str) -> Option<&Self> {
+        match &self.content {
+            Content::List(items) => items.get(step.parse::<usize>().ok()?),
+            Content::Object { members, .. } => {
+                members.iter().find(|(name, _)| name == step).map(|(_, node)| node)
+            }
+            Content::Scalar(_) => None,
+        }
+    }
+
+    fn child_mut(&mut self, step: &str) -> Option<&mut Self> {
+        match &mut self.content {
+            Content::List(items) => items.get_mut(step.parse::<usize>().ok()?),
+            Content::Object { members, .. } => {
+                members.iter_mut().find(|(name, _)| name == step).map(|(_, node)| node)
+            }
+            Content::Scalar(_) => None,
+        }
+    }
+
+    /// Gives the member at `steps` another name, unless its object has one of that name.
+    fn rename(&mut self, steps: &[String], to: &str) -> bool {
+        let Some((last, way)) = steps.split_last() else { return false };
+        let Some(object) = self.repaired(way) else { return false };
+        let Content::Object { members, .. } = &mut object.content else { return false };
+        if members.iter().any(|(name, _)| name == to) {
+            return false;
+        }
+        let Some((name, node)) = members.iter_mut().find(|(name, _)| name == last) else { return false };
+        to.clone_into(name);
+        node.is_repaired = true;
+        true
+    }
+
+    /// Writes another word at `steps`.
+    fn reword(&mut self, steps: &[String], to: &str) -> bool {
+        let Some(node) = self.repaired(steps) else { return false };
+        node.content = Content::Scalar(to.into());
+        true
+    }
+
+    /// The node at `steps`. It counts as repaired, and so does every node on the way to it.
+    fn repaired(&mut self, steps: &[String]) -> Option<&mut Self> {
+        self.is_repaired = true;
+        match steps.split_first() {
+            Some((step, rest)) => self.child_mut(step)?.repaired(rest),
+            None => Some(self),
+        }
+    }
+
+    /// Takes out the node at `steps`, or else the deepest one on the way to it. False if that is this one.
+    fn take_out(&mut self, steps: &[String]) -> bool {
+        let Some((step, rest)) = steps.split_first() else { return false };
+        let Some(child) = self.child_mut(step) else { return false };
+        if !child.take_out(rest) {
+            self.remove(step);
+        }
+        self.is_repaired = true;
+        true
+    }
+
+    fn remove(&mut self, step: &str) {
+        match &mut self.content {
+            Content::List(items) => {
+                let index: Option<usize> = step.parse().ok();
+                index.filter(|index| *index < items.len()).map(|index| items.remove(index));
+            }
+            Content::Object { members, removed } => {
+                members.retain(|(name, _)| name != step);
+                removed.push(step.to_owned());
+            }
+            Content::Scalar(_) => {}
+        }
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// The steps to a member that a rule names, such as `retryPolicy.schedule[1]`.
+pub(super) fn steps_of_member(member: &str) -> Vec<String> {
+    member.split(['.', '[', ']']).filter(|step| !step.is_empty()).map(str::to_owned).collect()
+}
+
+/// The steps of a path.
+pub(super) fn steps_of_path(path: &Path) -> Vec<String> {
+    let step = |segment: &Segment| match segment {
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    };
+    path.iter().filter_map(step).collect()
+}
