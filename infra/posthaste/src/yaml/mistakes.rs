@@ -37,7 +37,10 @@ pub fn read<T: DeserializeOwned>(
     let first = match parse::<T>(path, text) {
         Ok(value) => match check(&value) {
             Ok(()) => return Ok(value),
-            Err(error) => refused(path, text, Some(&error.member.clone()), error),
+            Err(error) => {
+                let member = error.member.clone();
+                refused(path, text, Some(&member), error)
+            }
         },
         Err(error) => error,
     };

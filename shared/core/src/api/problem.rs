@@ -2,15 +2,16 @@
 //! with these. Inner faults are logged where they are handled; they never stand here.
 //! <https://www.rfc-editor.org/rfc/rfc9457>
 
+mod body;
+
 use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
-use serde::Serialize;
-use utoipa::ToSchema;
 
+pub use self::body::{ProblemBody, ProblemError};
 use super::Mistake;
 use crate::pressure::{Level, Resource};
 
@@ -171,53 +172,6 @@ pub struct Problem {
     pub allow: Option<&'static str>,
     /// All mistakes of the body, if there are several. The first one is `member` and `detail` too.
     pub errors: Box<[ProblemError]>,
-}
-
-/// One of several mistakes in a body.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ProblemError {
-    /// The member at fault.
-    #[schema(example = "retryPolicy.schedule[1]")]
-    pub member: String,
-    /// What is wrong with it.
-    pub detail: String,
-}
-
-/// The JSON of a problem (RFC 9457), with the extension members `member`, `index`, `resource`,
-/// `level` and `errors`.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub struct ProblemBody<'a> {
-    /// The kind of problem: a URN `urn:posthaste:problem:…`, or `about:blank` where the status says it all.
-    #[serde(rename = "type")]
-    #[schema(example = "urn:posthaste:problem:bad-settings")]
-    type_uri: Cow<'a, str>,
-    /// What this kind is.
-    title: &'a str,
-    /// The status of the answer.
-    #[schema(example = 400)]
-    status: u16,
-    /// What went wrong this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<&'a str>,
-    /// The member at fault.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "endpoint.url")]
-    member: Option<&'a str>,
-    /// Which event of the request is at fault, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
-    /// Under back pressure, the resource on whose account the request was not taken, as `GET /pressure` names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, example = "submission-queue")]
-    resource: Option<Resource>,
-    /// The level of that resource: `medium` or `high`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, example = "medium")]
-    level: Option<Level>,
-    /// All mistakes of the body, at most 50. Left out where there is only one.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [ProblemError],
 }
 
 impl Problem {

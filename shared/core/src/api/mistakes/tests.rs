@@ -109,6 +109,21 @@ fn what_follows_from_a_mistake_is_left_out() {
 }
 
 #[test]
+fn where_a_word_is_unknown_no_rule_is_judged_that_may_depend_on_it() {
+    let topic = |schema: &str| {
+        json!({
+            "inputSchema": schema, "inputMapping": {},
+            "subscriptions": { "a": { "endpoint": endpoint(), "deliverySchema": "Custom" } },
+        })
+    };
+    let unknown = "unknown word, expected one of `CloudEvents`, `EventGrid`, `Custom`";
+    assert_eq!(of_topic(&topic("?")), [("inputSchema".to_owned(), unknown.to_owned())]);
+    let likely = "unknown word, did you mean `Custom`?";
+    assert_eq!(of_topic(&topic("Costum")), [("inputSchema".to_owned(), likely.to_owned())]);
+    assert_eq!(of_topic(&topic("CloudEvents")).len(), 2);
+}
+
+#[test]
 fn a_likely_name_that_is_there_already_is_still_suggested() {
     let broken = json!({ "a": { "endpoint": endpoint(), "filter": {}, "filters": {} } });
     check(broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);

@@ -12,6 +12,8 @@ pub(super) struct Node {
     written: String,
     /// Whether a mistake was repaired in it or below it.
     is_repaired: bool,
+    /// Whether a word in it was taken out, so that it is unknown which rules hold for its other members.
+    has_lost_word: bool,
     /// The value, or the values below it.
     pub(super) content: Content,
 }
@@ -48,7 +50,7 @@ impl Node {
             }
             scalar => Content::Scalar(scalar.clone()),
         };
-        Self { written, is_repaired: false, content }
+        Self { written, is_repaired: false, has_lost_word: false, content }
     }
 
     /// The path of the member at `steps`, as it was written.
@@ -57,13 +59,20 @@ impl Node {
         rest.iter().fold(node.written.clone(), |path, step| join(&path, step))
     }
 
-    /// Whether the fault only follows from one that was repaired: in the same value, or below it.
+    /// Whether the fault only follows, or may only follow, from one that was repaired: in the same value, below
+    /// it, or in a word on the way to it.
     pub(super) fn explains(&self, steps: &[String], fault: &Fault) -> bool {
         let (node, _) = self.deepest(steps);
         match (fault, &node.content) {
             (Fault::Missing(name), Content::Object { removed, .. }) => removed.iter().any(|one| one == name),
+            (Fault::Rule(_), _) => node.is_repaired || self.has_lost_word_on(steps),
             _ => node.is_repaired,
         }
+    }
+
+    fn has_lost_word_on(&self, steps: &[String]) -> bool {
+        let next = steps.split_first().and_then(|(step, rest)| Some((self.child(step)?, rest)));
+        self.has_lost_word || next.is_some_and(|(child, rest)| child.has_lost_word_on(rest))
     }
 
     /// Repairs a fault: writes the likely name or word, or takes the value out. False if that is the whole
@@ -74,6 +83,11 @@ impl Node {
             (Fault::UnknownWord { .. }, Some(likely)) => self.reword(steps, likely),
             _ => false,
         };
+        if let (Fault::UnknownWord { .. }, Some((_, way))) = (fault, steps.split_last())
+            && let Some(object) = self.repaired(way)
+        {
+            object.has_lost_word |= !is_repaired;
+        }
         is_repaired || self.take_out(steps)
     }
 
