@@ -1,4 +1,4 @@
-"""Every YAML text of samples and documents is as the JSON Schema of the file says, and a mistyped one is not."""
+"""Every YAML text of samples and documents fits the JSON Schema of the file, and a mistyped one does not."""
 
 import json
 import re

@@ -1,83 +1,9 @@
 //! YAML files: read with errors that say file, line and column.
 
+mod file;
 mod locate;
 mod mistakes;
 
-use std::borrow::Cow;
-use std::error::Error;
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-use serde::de::DeserializeOwned;
-use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
-
-use crate::error::Failure;
-use locate::Places;
-
+pub use file::{FileError, YamlError, parse, refused};
 pub use locate::Place;
 pub use mistakes::{FileMistake, Mistakes, read};
-
-/// Error of a YAML file: it is not the expected YAML, or its content breaks a rule.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", with_place(path, *place))]
-pub struct FileError {
-    path: PathBuf,
-    /// Place in the file, if the member at fault is in it.
-    place: Option<Place>,
-    source: Box<dyn Error + Send + Sync>,
-}
-
-/// Error of a YAML text, without the place, which [`FileError`] shows in the form that editors understand.
-#[derive(Debug)]
-pub struct YamlError(serde_saphyr::Error);
-
-/// A formatter that leaves places out.
-struct Placeless;
-
-/// Reads the text of a file.
-pub fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {
-    // No snippets in errors: the line at fault may hold a secret.
-    let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
-        let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-        FileError { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
-    })
-}
-
-/// Error of a file whose `member`, as a path such as `topics.a.retry`, breaks a rule.
-pub fn refused(
-    path: &Path,
-    text: &[u8],
-    member: Option<&str>,
-    rule: impl Error + Send + Sync + 'static,
-) -> FileError {
-    let place = member.and_then(|member| Some(Places::of(text)?.of_value(member)));
-    FileError { path: path.to_owned(), place, source: Box::new(rule) }
-}
-
-/// A file, and a place in it: `topics.yaml:3:7`.
-fn with_place(path: &Path, place: Option<Place>) -> String {
-    let place = place.map(|Place { line, column }| format!(":{line}:{column}")).unwrap_or_default();
-    format!("{}{place}", path.display())
-}
-
-impl Failure for FileError {
-    fn exit_code(&self) -> Option<u8> {
-        Some(3)
-    }
-}
-
-impl Error for YamlError {}
-
-impl fmt::Display for YamlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
-        f.write_str(&self.0.render_with_formatter(&formatter))
-    }
-}
-
-impl Localizer for Placeless {
-    fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
-        base
-    }
-}

@@ -106,7 +106,8 @@ fn a_notices_topic_that_does_not_exist_is_a_warning() {
     };
     check(
         "topics: { orders: { noticesTopic: ops } }",
-        "warning: -: topics.orders.noticesTopic: there is no topic ops; no notices are sent until you create it\n",
+        "warning: -: topics.orders.noticesTopic: there is no topic ops; no notices are sent until you create \
+            it\n",
     );
     check("topics: { ops: {}, orders: { noticesTopic: OPS } }", "");
     check("topics: { orders: { noticesTopic: Ops } }", "");

@@ -86,9 +86,10 @@ async fn every_member_at_fault_is_named() {
     let problem = api.put("/topics/orders", json!({ "subscriptions": { "x": wrong } })).await;
     let problem = problem.problem(400, "bad-settings");
     let duration = "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
+    let endpoint = "unknown member `enpoint`, did you mean `endpoint`?";
     let errors = json!([
         { "member": "subscriptions.x.contentMode", "detail": "unknown word, did you mean `binary`?" },
-        { "member": "subscriptions.x.enpoint", "detail": "unknown member `enpoint`, did you mean `endpoint`?" },
+        { "member": "subscriptions.x.enpoint", "detail": endpoint },
         { "member": "subscriptions.x.enpoint.url", "detail": "expected a text, found a number" },
         { "member": "subscriptions.x.retryPolicy.schedule[0]", "detail": duration },
     ]);

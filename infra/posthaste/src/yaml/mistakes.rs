@@ -8,8 +8,8 @@ use posthaste_core::api::{Mistake, Notation, SettingsError, mistakes};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::file::{FileError, parse, refused, with_place};
 use super::locate::{Place, Places};
-use super::{FileError, parse, refused, with_place};
 use crate::error::Failure;
 
 /// A mistake in a file.

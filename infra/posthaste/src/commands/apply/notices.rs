@@ -20,7 +20,8 @@ pub(super) fn warnings(files: &[Checked], is_on_server: impl Fn(&TopicName) -> b
     let warning = |(path, name, settings): (&Path, &TopicName, &TopicSettings)| {
         let topic = settings.notices_topic.as_ref().filter(|topic| is_missing(topic))?;
         Some(format!(
-            "{}: topics.{name}.noticesTopic: there is no topic {topic}; no notices are sent until you create it",
+            "{}: topics.{name}.noticesTopic: there is no topic {topic}; no notices are sent until you create \
+                it",
             path.display()
         ))
     };
