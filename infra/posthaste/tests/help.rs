@@ -90,7 +90,8 @@ fn completed(words: &[&str]) -> Vec<String> {
     let script = stdout(&["completions", "bash"]);
     let last = words.len() - 1;
     let ask = format!(
-        "COMP_WORDS=({})\nCOMP_CWORD={last}\n_posthaste posthaste '{}' '{}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        "COMP_WORDS=({})\nCOMP_CWORD={last}\n_posthaste posthaste '{}' '{}'\n\
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         words.join(" "),
         words[last],
         words[last - 1],

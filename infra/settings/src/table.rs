@@ -129,8 +129,8 @@ table! {
         None;
     NOTICES_TOPIC: TopicName = |text| Ok(TopicName::parse(text)?),
         Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
-            "The topic that gets notices about the whole server: the back pressure changed, or a link is down \
-             or up again.")),
+            "The topic that gets notices about the whole server: the back pressure changed, or a link is \
+             down or up again.")),
         Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
             .optional().parameter("NoticesTopic"));
     DRAIN_TIMEOUT: Duration = |text| Ok(parse_duration(text)?),

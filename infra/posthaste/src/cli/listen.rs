@@ -11,8 +11,8 @@ pub struct ListenArgs {
     /// The port on 127.0.0.1. 0 takes a free one, and the first line names it.
     #[arg(long, value_name = "PORT", default_value_t = 9000)]
     pub port: u16,
-    /// A signing secret of the subscription, which begins with whsec_ or whsk_. May be given more than once, as
-    /// during a rotation. Without one, no signature is verified.
+    /// A signing secret of the subscription, which begins with whsec_ or whsk_. May be given more than once,
+    /// as during a rotation. Without one, no signature is verified.
     #[arg(long = "secret", value_name = "SECRET", env = "POSTHASTE_SECRET", hide_env_values = true)]
     pub secrets: Vec<String>,
     /// The status of every answer. A request whose signature is wrong is answered 401.

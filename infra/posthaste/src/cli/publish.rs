@@ -36,8 +36,8 @@ pub struct PublishArgs {
     /// [default: the server names address and key, for the admin key].
     #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub key: Option<String>,
-    /// The admin key, to ask the server where to publish and with which key. With --key, the variable does not
-    /// count [default, without --key: what <data-dir>/admin.key holds].
+    /// The admin key, to ask the server where to publish and with which key. With --key, the variable does
+    /// not count [default, without --key: what <data-dir>/admin.key holds].
     #[arg(
         long,
         env = "POSTHASTE_KEY",
@@ -46,8 +46,8 @@ pub struct PublishArgs {
         allow_hyphen_values = true
     )]
     pub admin_key: Option<String>,
-    /// Step back behind the tier of the key: under back pressure, bulk producers, such as imports, are refused
-    /// first. A tier before the key's has no effect.
+    /// Step back behind the tier of the key: under back pressure, bulk producers, such as imports, are
+    /// refused first. A tier before the key's has no effect.
     #[arg(long, value_enum)]
     pub tier: Option<Tier>,
     /// How long the events live from when they are accepted, such as PT10M [default: what the topic and its
@@ -74,9 +74,10 @@ impl PublishArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = AT_A_PACE)]
 pub struct PaceArgs {
-    /// Publish the events in requests of many: as fast as the server takes them (auto), or at most N events per
-    /// second. Both obey its back pressure. A request without an answer is sent again under the same name, so
-    /// that its events are published once. Only what a server had half written before it failed may come twice.
+    /// Publish the events in requests of many: as fast as the server takes them (auto), or at most N events
+    /// per second. Both obey its back pressure. A request without an answer is sent again under the same
+    /// name, so that its events are published once. Only what a server had half written before it failed may
+    /// come twice.
     #[arg(long, value_name = "auto|N", value_parser = rate)]
     pub rate: Option<Rate>,
     /// Most events in one request. A request is sent when it is full, at the end of the file, or when a pipe

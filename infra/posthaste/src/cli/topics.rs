@@ -19,8 +19,8 @@ pub enum TopicsCommand {
     Delete(TopicArg),
     /// Show a topic's publish keys: key1 and key2, and keys of other tiers if there are any.
     Keys(TopicArg),
-    /// Make or replace a publish key; the others stay valid. Under back pressure, producers with a bulk key are
-    /// refused first, and those with an internal key last.
+    /// Make or replace a publish key; the others stay valid. Under back pressure, producers with a bulk key
+    /// are refused first, and those with an internal key last.
     RegenerateKey {
         /// The topic.
         topic: String,
@@ -73,8 +73,8 @@ pub enum SubscriptionsCommand {
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Make a new signing secret and print it, this once. The older ones keep signing for the overlap; at most
-    /// three sign at once, so a third rotation ends the oldest.
+    /// Make a new signing secret and print it, this once. The older ones keep signing for the overlap; at
+    /// most three sign at once, so a third rotation ends the oldest.
     #[command(after_help = examples::ROTATE)]
     RotateSecret {
         #[command(flatten)]
@@ -95,7 +95,8 @@ pub enum SubscriptionsCommand {
     Pause(SubscriptionArgs),
     /// Deliver the events of a paused subscription again.
     Resume(SubscriptionArgs),
-    /// Deliver the events of a disabled or failed subscription again. If the endpoint must consent, it is asked.
+    /// Deliver the events of a disabled or failed subscription again. If the endpoint must consent, it is
+    /// asked.
     Enable(SubscriptionArgs),
     /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
     Disable(SubscriptionArgs),

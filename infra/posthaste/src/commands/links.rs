@@ -21,8 +21,8 @@ const HEADER: [&str; 9] = [
 ];
 
 /// The meaning of a next probe.
-const PROBES: &str = "What fails gets no requests until its next probe, which is one request. To try at once: \
-    posthaste subscriptions force TOPIC NAME";
+const PROBES: &str = "What fails gets no requests until its next probe, which is one request. To try at \
+    once: posthaste subscriptions force TOPIC NAME";
 
 pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
     Ok(reply(&session.ask(Method::GET, &["links"])?))

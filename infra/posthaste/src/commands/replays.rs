@@ -190,7 +190,8 @@ mod tests {
     fn a_preview_counts_in_words() {
         let check = |events: u64, objects: u64, expected: &str| {
             let preview = json!({
-                "events": events, "objects": objects, "failed": 0, "isComplete": true, "byReason": {}, "ids": [],
+                "events": events, "objects": objects, "failed": 0,
+                "isComplete": true, "byReason": {}, "ids": [],
             });
             let text = previewed(&serde_json::from_value(preview).unwrap()).render(Style::Plain);
             assert!(text.starts_with(expected), "{text}");
