@@ -30,21 +30,21 @@ const WHAT_NOW: &str = "what is held or parked for it begins to go out within a 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ActionPath {
-    /// What to do.
+    /// The action.
     #[param(inline)]
     action: Action,
 }
 
 /// Validate, pause, resume, enable or disable a subscription
 ///
-/// `pause` lets the events of an active subscription wait, and `resume` delivers them. `disable` lets new events pass by
-/// and gives up those that wait; `enable` delivers again, also where the endpoint did not consent. `validate` asks the
-/// endpoint again; `enable` and `resume` ask it too, where it must consent and has not. They also end a hold, as `force`
-/// does. The answer shows the state.
+/// `pause` lets the events of an active subscription wait, and `resume` delivers them. `disable` lets new
+/// events pass by and gives up those that wait; `enable` delivers again, also where the endpoint did not
+/// consent. `validate` asks the endpoint again; `enable` and `resume` ask it too, where it must consent and
+/// has not. They also end a hold, as `force` does. The answer shows the state.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/{action}", tag = "subscriptions",
     params(SubscriptionPath, ActionPath),
-    responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
-        headers(("ETag" = String, description = "Its version, for If-Match"))),
+    responses((status = 200, description = "Done; the answer shows the state", body = SubscriptionSettings,
+        headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn act_on_subscription<P: Ports>(
     State(manage): Managed<P>,
@@ -74,9 +74,10 @@ pub(crate) async fn act_on_subscription<P: Ports>(
 
 /// Force a subscription
 ///
-/// Ends the holds of an active subscription: its own, its link's (so that other subscriptions there are tried again too)
-/// and those of its fallback. What is held or parked for it begins to go out within a minute. If its endpoint still fails,
-/// they begin anew. One that is paused is to be resumed instead, and a disabled one enabled: both force as well.
+/// Ends the holds of an active subscription: its own, its link's (so that other subscriptions there are tried
+/// again too) and those of its fallback. Events that are held or parked for it begin to go out within a
+/// minute. If its endpoint still fails, the holds begin again. Resume a paused subscription instead, and
+/// enable a disabled one: both end holds as well.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/force", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "Done; what was in the way is shown", body = ForcedView),
@@ -103,10 +104,11 @@ pub(crate) async fn force<P: Ports>(
 
 /// Rotate a subscription's signing secret
 ///
-/// Makes a new secret, which is shown in this answer and never again. It signs first from now on; the present secrets
-/// of the same kind go on signing until the overlap ends, and then vanish by themselves. At most three secrets sign
-/// beside each other, four after the first rotation of three: if one more would sign, the oldest that an earlier
-/// rotation replaced ends at once (`ended`). Secrets of the other kind stay. The body may be left out.
+/// Makes a new secret, which is shown in this answer and never again. It signs first from now on; the present
+/// secrets of the same kind go on signing until the overlap ends, and are then removed. At most three secrets
+/// sign beside each other, four after the first rotation of three: if one more would sign, the oldest that an
+/// earlier rotation replaced ends at once (`ended`). Secrets of the other kind stay. The body may be left
+/// out.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/rotate-secret", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Rotate only if this is its version")),

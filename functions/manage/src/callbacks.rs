@@ -34,15 +34,15 @@ pub(crate) struct CallbackPath {
     /// The subscription's name.
     #[param(value_type = String)]
     subscription: SubscriptionName,
-    /// What the endpoint was given.
+    /// The code that the endpoint was given.
     #[param(value_type = String)]
     code: SecretText,
 }
 
 /// Consent to events, in a browser
 ///
-/// Needs no key: the code in the path is one. What an endpoint that was asked with `WebHook-Request-Callback` or
-/// `validationUrl` was given, for ten minutes.
+/// Needs no key: the code in the path is one. An endpoint gets this URL in `WebHook-Request-Callback` or
+/// `validationUrl`, and may call it for ten minutes.
 #[utoipa::path(get, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Query,
         description = "Most requests a minute, or `*`; the header of this name does the same")),
@@ -66,8 +66,8 @@ pub(crate) async fn consent<P: Ports>(
 
 /// Consent to events
 ///
-/// Needs no key: the code in the path is one. What an endpoint that was asked with `WebHook-Request-Callback` or
-/// `validationUrl` was given, for ten minutes.
+/// Needs no key: the code in the path is one. An endpoint gets this URL in `WebHook-Request-Callback` or
+/// `validationUrl`, and may call it for ten minutes.
 #[utoipa::path(post, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Header,
         description = "Most requests a minute, or `*`")),

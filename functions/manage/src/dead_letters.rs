@@ -36,13 +36,14 @@ pub(crate) struct DeadLetterQuery {
     /// Only objects written before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<IsoTimestamp>,
-    /// Only objects with an event that was given up for this reason. Objects are read to tell, so pages are shorter.
+    /// Only objects with an event that was given up for this reason. Objects are read to tell, so pages are
+    /// shorter.
     #[param(inline)]
     reason: Option<DeadLetterReason>,
     /// Most objects on the page. 100 when left out.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Where the page begins, as the page before gave it.
+    /// The beginning of the page: the `cursor` of the page before.
     cursor: Option<String>,
 }
 
@@ -56,8 +57,8 @@ pub(crate) struct DeadLetterPath {
 
 /// List a subscription's dead letters
 ///
-/// The subscription, or its topic, may have been deleted: its dead letters stay. Where there is neither a subscription nor
-/// any dead letter of it, the answer is 404.
+/// The subscription, or its topic, may have been deleted: its dead letters stay. Where there is neither a
+/// subscription nor any dead letter of it, the answer is 404.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/dead-letters", tag = "dead letters",
     params(SubscriptionPath, DeadLetterQuery),
     responses((status = 200, description = "One page of objects", body = DeadLetterPage),
@@ -82,8 +83,8 @@ pub(crate) async fn list_dead_letters<P: Ports>(
 
 /// Show a dead-letter object
 ///
-/// A JSON array of events, each with the members that say what became of it. A message that could not be read is
-/// answered byte for byte.
+/// A JSON array of events, each with the members that say what became of it. A message that could not be read
+/// is answered byte for byte.
 #[utoipa::path(get, path = "/dead-letters/{*key}", tag = "dead letters", params(DeadLetterPath),
     responses((status = 200, description = "The object", content(
             (Vec<serde_json::Value> = "application/json"), (serde_json::Value = "application/octet-stream"))),

@@ -41,11 +41,11 @@ struct Around;
 
 /// Publish events
 ///
-/// All of them or none. 200 means that the delivery to every matching subscription is durable; the answer counts
-/// the events and the subscriptions. An event that no subscription matches is accepted too, and goes nowhere. A
-/// topic of CloudEvents also takes `application/cloudevents+json`, `application/cloudevents-batch+json` and the
-/// binary mode with `ce-` headers. `api-version` in the query is ignored. Where the topic is shown with an
-/// `endpoint`, that is the URL to post to.
+/// All of them or none. 200 means that the delivery to every matching subscription is durable; the answer
+/// counts the events and the subscriptions. An event that no subscription matches is accepted too, and goes
+/// nowhere. A topic of CloudEvents also takes `application/cloudevents+json`,
+/// `application/cloudevents-batch+json` and the binary mode with `ce-` headers. `api-version` in the query is
+/// ignored. Where the topic is shown with an `endpoint`, that is the URL to post to.
 #[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish",
     security(("publishKey" = []), ("publishBearer" = []), ("publishToken" = [])),
     params(("topic" = String, Path, description = "The topic's name, in any case"),
@@ -71,7 +71,8 @@ fn publish_events() {}
 
 /// Show the metrics
 ///
-/// In Prometheus' text format. Answered by `posthaste serve`; on AWS the metrics are in CloudWatch. Needs no key.
+/// In Prometheus' text format. Answered by `posthaste serve`; on AWS the metrics are in CloudWatch. Needs no
+/// key.
 #[utoipa::path(get, path = "/metrics", tag = "status", security(()),
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
 #[expect(dead_code, reason = "described here, served by the process")]

@@ -149,8 +149,8 @@ fn too_large() -> Problem {
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
-/// Reads settings. A body that is not JSON is a bad request. For wrong settings the problem names every member
-/// at fault.
+/// Reads settings. A body that is not JSON is a bad request. For wrong settings the problem names every
+/// member at fault.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Serde accepts an array as an object: it takes the items as the members, in their order.
     if bytes.trim_ascii_start().starts_with(b"[") {

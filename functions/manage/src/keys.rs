@@ -18,7 +18,7 @@ use crate::manage::Managed;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct KeyPath {
-    /// Which key.
+    /// The name of the key.
     #[param(inline)]
     key: KeyName,
 }
@@ -36,11 +36,12 @@ pub(crate) async fn get_keys<P: Ports>(
     Ok(JsonResponse::new(manage.existing(&path.topic).await?.shown_keys()))
 }
 
-/// Make one of a topic's publish keys, or make it anew
+/// Make or replace one of a topic's publish keys
 ///
-/// The others stay valid, so that producers can be moved over. The old one stops working as soon as every worker
-/// has read the change: at once embedded, within seconds on AWS. Who publishes with `internalKey1` or `internalKey2` may
-/// publish where back pressure refuses other producers; who does with `bulkKey1` or `bulkKey2` is refused first.
+/// The other keys stay valid, so that producers can be moved over. The old key stops working as soon as every
+/// worker has read the change: at once embedded, within seconds on AWS. Producers with `internalKey1` or
+/// `internalKey2` may publish where back pressure refuses others; those with `bulkKey1` or `bulkKey2` are
+/// refused first.
 #[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics",
     params(TopicPath, KeyPath),
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
@@ -60,9 +61,10 @@ pub(crate) async fn regenerate_key<P: Ports>(
     Ok(JsonResponse::new(record.shown_keys()))
 }
 
-/// Take a key of another tier away
+/// Delete a key of another tier
 ///
-/// It stops working as soon as every worker has read the change. `key1` and `key2` can be made anew only (400).
+/// The key stops working as soon as every worker has read the change. `key1` and `key2` can only be replaced
+/// (400).
 #[utoipa::path(delete, path = "/topics/{topic}/keys/{key}", tag = "topics", params(TopicPath, KeyPath),
     responses((status = 204, description = "Taken away"), BadRequests, UnknownKey, Unchanged, Problems))]
 pub(crate) async fn delete_key<P: Ports>(

@@ -33,9 +33,9 @@ const READS_AT_ONCE: usize = 16;
 
 /// Show links and subscriptions that are not well
 ///
-/// One row for each link (scheme, host and port) and each subscription that is left alone for a while because it failed,
-/// or that has just recovered, and for each subscription whose events are held because it is paused or its endpoint has not
-/// consented. What is well is not shown.
+/// One row for each link (scheme, host and port) and each subscription whose requests pause because they
+/// failed, or that has just recovered, and for each subscription whose events are held because it is paused
+/// or its endpoint has not consented. Links and subscriptions that are well are not shown.
 #[utoipa::path(get, path = "/links", tag = "status",
     responses((status = 200, description = "The links and subscriptions", body = LinksView,
         example = json!({ "links": [

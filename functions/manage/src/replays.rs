@@ -34,15 +34,15 @@ pub(crate) struct ReplayPath {
 
 /// Replay a subscription's dead letters
 ///
-/// They go to this subscription alone, whatever its filter says, as new deliveries of the same events, with the header
-/// `posthaste-replayed: true`; the dead letters stay where they are. It begins within a minute, goes on at its rate, and
-/// waits while there is back pressure. An event that fails again is a new dead letter, which is no part of this replay.
-/// With `dryRun` nothing is written, and the answer counts.
+/// The events go to this subscription alone, whatever its filter says, as new deliveries with the header
+/// `posthaste-replayed: true`. The dead letters stay where they are. The replay begins within a minute, goes
+/// on at its rate, and waits while there is back pressure. An event that fails again is a new dead letter,
+/// which is no part of this replay. With `dryRun` nothing is written, and the answer counts the events.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/replay", tag = "dead letters",
     params(SubscriptionPath), request_body(content = Option<ReplayRequest>),
-    responses((status = 200, description = "What it would do", body = ReplayPreview),
-        (status = 202, description = "It is written down", body = ReplayView,
-            headers(("Location" = String, description = "Where it is shown"))),
+    responses((status = 200, description = "The work of the replay", body = ReplayPreview),
+        (status = 202, description = "The replay is stored, and will begin", body = ReplayView,
+            headers(("Location" = String, description = "The path that shows the replay"))),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn replay<P: Ports>(
     State(manage): Managed<P>,
@@ -74,7 +74,7 @@ pub(crate) async fn replay<P: Ports>(
 
 /// List replays
 ///
-/// The oldest first. One is kept for 30 days.
+/// The oldest first. A replay is kept for 30 days.
 #[utoipa::path(get, path = "/replays", tag = "dead letters", params(PageQuery),
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
 pub(crate) async fn list_replays<P: Ports>(
@@ -107,7 +107,8 @@ pub(crate) async fn show_replay<P: Ports>(
 
 /// Cancel a replay
 ///
-/// What is in the queue already, up to a minute's worth, is delivered all the same. One that has ended stays as it is.
+/// Events that are in the queue already, up to a minute's worth, are still delivered. A replay that has ended
+/// stays as it is.
 #[utoipa::path(delete, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay as it is now", body = ReplayView),
         NoReplay, BadRequests, Unchanged, Problems))]

@@ -14,8 +14,8 @@ use crate::manage::Managed;
 
 /// Show the pressure
 ///
-/// What the monitor saw last: the level of each resource, and what producers really get because of it. Of a state that is
-/// old (`freshness`) that is less than it says.
+/// Shows the last state of the monitor: the level of each resource, and the waits and refusals that producers
+/// get now. An old state (`freshness`) has less effect than it says.
 #[utoipa::path(get, path = "/pressure", tag = "status",
     responses((status = 200, description = "The pressure", body = PressureView), Problems))]
 pub(crate) async fn pressure<P: Ports>(State(manage): Managed<P>) -> Answer<PressureView> {
@@ -37,7 +37,7 @@ pub(crate) async fn pressure<P: Ports>(State(manage): Managed<P>) -> Answer<Pres
 ///
 /// Needs no key. 200 only when the state store answers.
 #[utoipa::path(get, path = "/health", tag = "status", security(()),
-    responses((status = 200, description = "It works", body = HealthView), StoreDown))]
+    responses((status = 200, description = "The program works", body = HealthView), StoreDown))]
 pub(crate) async fn health<P: Ports>(State(manage): Managed<P>) -> Answer<HealthView> {
     // Any read will do; this object is small.
     manage.state.get(PRESSURE_KEY).await?;

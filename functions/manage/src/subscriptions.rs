@@ -44,11 +44,11 @@ pub(crate) async fn list_subscriptions<P: Ports>(
 
 /// Show a subscription
 ///
-/// Secrets are masked; what is shown is accepted when it is put back.
+/// Secrets are masked. The answer can be put back as it is.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "The subscription", body = SubscriptionSettings,
-        headers(("ETag" = String, description = "Its version, for If-Match"))),
+        headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn get_subscription<P: Ports>(
     State(manage): Managed<P>,
@@ -64,11 +64,12 @@ pub(crate) async fn get_subscription<P: Ports>(
 
 /// Create or replace a subscription
 ///
-/// It becomes active, where `endpoint.validation` asks for it once its endpoint has consented: the answer shows its state,
-/// which may be Pending or Failed. A paused one stays paused, and a disabled one disabled unless `endpoint.url` or
-/// `endpoint.validation` changes. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
-/// this answer and never again. A masked secret, as it is shown, stands for the one that is there. Where `endpoint.url`
-/// becomes another one of the same scheme, host and port, a hold ends, as `force` does it.
+/// The subscription becomes active; with `endpoint.validation`, once its endpoint has consented. The answer
+/// shows its state, which may be Pending or Failed. A paused subscription stays paused, and a disabled one
+/// disabled unless `endpoint.url` or `endpoint.validation` changes. Secrets that are left out stay as they
+/// are. A new subscription gets one, which is shown in this answer and never again. A masked secret keeps the
+/// present one. Where `endpoint.url` becomes another one of the same scheme, host and port, a hold ends, as
+/// with `force`.
 #[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
@@ -101,7 +102,7 @@ pub(crate) async fn put_subscription<P: Ports>(
 
 /// Delete a subscription
 ///
-/// What still waits for it is dead-lettered; dead letters stay.
+/// Events that still wait for it are dead-lettered; dead letters stay.
 #[utoipa::path(delete, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Delete only if this is its version")),

@@ -31,10 +31,11 @@ const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate 
 
 /// Send a test event
 ///
-/// One real attempt at once, with the subscription's own headers and signature, whatever its state and its filter; but
-/// an endpoint that is asked (`endpoint.validation`) must have consented. The body is an event in the schema that the
-/// subscription receives, or an array of one; without it a sample of the type `dev.posthaste.test` is sent. The endpoint has the
-/// subscription's timeout, at most 20 seconds. Nothing is tried again or dead-lettered.
+/// Makes one real attempt at once, with the subscription's own headers and signature, whatever its state and
+/// its filter; but an endpoint that must consent (`endpoint.validation`) must have done so. The body is an
+/// event in the schema that the subscription receives, or an array of one; without a body, a sample of the
+/// type `dev.posthaste.test` is sent. The endpoint has the subscription's timeout, at most 20 seconds. The
+/// event is not retried and not dead-lettered.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/test", tag = "subscriptions",
     params(SubscriptionPath),
     request_body(content = Option<serde_json::Value>, content_type = "application/json"),

@@ -35,10 +35,10 @@ pub(crate) async fn list_topics<P: Ports>(
 
 /// Show a topic
 ///
-/// With its subscriptions. Secrets are masked; what is shown is accepted when it is put back.
+/// With its subscriptions. Secrets are masked. The answer can be put back as it is.
 #[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(TopicPath),
     responses((status = 200, description = "The topic", body = TopicSettings,
-        headers(("ETag" = String, description = "Its version, for If-Match"))),
+        headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn get_topic<P: Ports>(
     State(manage): Managed<P>,
@@ -50,8 +50,9 @@ pub(crate) async fn get_topic<P: Ports>(
 
 /// Create or replace a topic
 ///
-/// Two publish keys are made with a new topic and stay when it is replaced. Subscriptions in the body are created or
-/// replaced; the others stay. A signing secret that is made is shown in this answer and never again.
+/// Two publish keys are made with a new topic and stay when it is replaced. Subscriptions in the body are
+/// created or replaced; the others stay. A signing secret that is made is shown in this answer and never
+/// again.
 #[utoipa::path(put, path = "/topics/{topic}", tag = "topics", params(TopicPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),
@@ -89,7 +90,7 @@ pub(crate) async fn put_topic<P: Ports>(
 
 /// Delete a topic
 ///
-/// With its subscriptions. What still waits for them is dead-lettered; dead letters stay.
+/// With its subscriptions. Events that still wait for them are dead-lettered; dead letters stay.
 #[utoipa::path(delete, path = "/topics/{topic}", tag = "topics", params(TopicPath,
         ("If-Match" = Option<String>, Header, description = "Delete only if this is its version")),
     responses((status = 204, description = "Deleted"), BadRequests, UnknownTopic,

@@ -40,8 +40,8 @@ pub(crate) struct KeysQuery {
 
 /// Show the public keys that verify a subscription's v1a signatures
 ///
-/// Needs no key. A JSON Web Key Set; empty for a subscription that signs with no `whsk_` key, and for one that does not
-/// exist.
+/// Needs no key. A JSON Web Key Set; empty for a subscription that signs with no `whsk_` key, and for one
+/// that does not exist.
 #[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()),
     params(KeysQuery),
     responses(

@@ -11,9 +11,6 @@ const COLUMNS_MAX: usize = 110;
 /// Endings of files that are read. A file without one is a script.
 const CODE: [&str; 6] = ["rs", "py", "mjs", "ts", "toml", "yaml"];
 
-/// Files whose doc comments are texts of the OpenAPI document, line break by line break.
-const OPENAPI_TEXTS: [&str; 2] = ["shared/core/src/", "functions/manage/src/"];
-
 /// The dashboard of the template is one JSON text, to its end.
 const DASHBOARD: &str = "# ---- Dashboard";
 
@@ -42,7 +39,7 @@ fn wide_lines(path: &str) -> Vec<String> {
     for (number, line) in (1..).zip(lines) {
         let (was_raw, opens) = (is_raw, RAW.iter().any(|it| line.contains(it)));
         is_raw = (is_raw || opens) && !RAW_ENDS.iter().any(|it| line.contains(it));
-        let is_exempt = was_raw || opens || is_link(line) || is_openapi_text(path, line);
+        let is_exempt = was_raw || opens || is_link(line);
         if !is_exempt && line.chars().count() > COLUMNS_MAX {
             wide.push(format!("{path}:{number}: {line}"));
         }
@@ -54,8 +51,4 @@ fn wide_lines(path: &str) -> Vec<String> {
 fn is_link(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches(['/', '!', '#']).trim();
     line.starts_with('<') && line.ends_with('>')
-}
-
-fn is_openapi_text(path: &str, line: &str) -> bool {
-    line.trim_start().starts_with("///") && OPENAPI_TEXTS.iter().any(|it| path.starts_with(it))
 }

@@ -16,21 +16,21 @@ pub(super) struct CloudEvent {
     specversion: String,
     /// The producer's id of the event, unique within its source.
     id: String,
-    /// Where the event comes from, as a URI reference.
+    /// The source of the event, as a URI reference.
     #[schema(example = "/shop")]
     source: String,
-    /// What happened.
+    /// The type of the event.
     #[serde(rename = "type")]
     #[schema(example = "com.example.order.paid")]
     event_type: String,
-    /// What it happened to, within the source.
+    /// The thing that the event is about, within the source.
     subject: Option<String>,
-    /// When it happened.
+    /// The time of the event.
     #[schema(value_type = Option<String>, format = DateTime)]
     time: Option<IsoTimestamp>,
     /// The media type of `data`. JSON when left out.
     datacontenttype: Option<String>,
-    /// Where the schema of `data` is, as a URI.
+    /// The URI of the schema of `data`.
     dataschema: Option<String>,
     /// The payload.
     data: Option<Value>,
@@ -46,12 +46,12 @@ pub(super) struct CloudEvent {
 pub(super) struct EventGridEvent {
     /// The producer's id of the event.
     id: String,
-    /// What happened.
+    /// The type of the event.
     #[schema(example = "OrderPaid")]
     event_type: String,
-    /// What it happened to.
+    /// The thing that the event is about.
     subject: String,
-    /// When it happened.
+    /// The time of the event.
     #[schema(value_type = String, format = DateTime)]
     event_time: IsoTimestamp,
     /// The payload.
@@ -69,7 +69,8 @@ pub(super) struct CustomEvent {
     members: BTreeMap<String, Value>,
 }
 
-/// The body of a publish request in `application/json`: one event, or an array of events, in the topic's schema.
+/// The body of a publish request in `application/json`: one event, or an array of events, in the topic's
+/// schema.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "described here, read by the publish function")]

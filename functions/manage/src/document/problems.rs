@@ -43,7 +43,7 @@ problems! {
     /// Problems of every route that needs the admin key.
     Problems:
         401 "The admin key is missing or wrong",
-        500 "What is stored cannot be used",
+        500 "A stored object cannot be used",
         503 "A store does not answer; try again after `Retry-After`";
     /// Problems of every route with a path or query to parse.
     BadRequests:

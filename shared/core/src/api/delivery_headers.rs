@@ -9,21 +9,23 @@ use super::SecretText;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DeliveryHeaderSettings {
-    /// Its name, of letters, digits, `-` and `_`, in any case; each name once. Not one that posthaste or HTTP itself sets: `content-*`, `webhook-*`,
-    /// `aeg-*`, `ce-*`, `proxy-*`, `posthaste-*`, `host`, `date`, `user-agent`, `origin`, `traceparent`, `expect`,
-    /// `accept-encoding` and the hop-by-hop ones.
+    /// The name of the header, of letters, digits, `-` and `_`, in any case; each name once. Names that
+    /// posthaste or HTTP itself sets are refused: `content-*`, `webhook-*`, `aeg-*`, `ce-*`, `proxy-*`,
+    /// `posthaste-*`, `host`, `date`, `user-agent`, `origin`, `traceparent`, `expect`, `accept-encoding` and
+    /// the hop-by-hop ones.
     #[schema(example = "X-Tenant")]
     pub name: String,
     /// The value, 1 to 4096 bytes of printable ASCII.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "acme")]
     pub value: Option<SecretText>,
-    /// Whether the value is masked wherever it is shown. A masked value written back keeps the one that is there.
+    /// Whether the value is masked wherever it is shown. A masked value written back keeps the one that is
+    /// there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_secret: bool,
-    /// Where the value lies in the event as it is sent: a JSON pointer (RFC 6901). A string is sent as it is, a number
-    /// or a boolean as it is written; without one of these, or with one that cannot stand in a header, the request
-    /// goes without the header. For requests of one event only.
+    /// The place of the value in the event as it is sent: a JSON pointer (RFC 6901). A string is sent as it
+    /// is, a number or a boolean as it is written; without one of these, or with one that no header can hold,
+    /// the request goes without the header. For requests of one event only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "/data/id")]
     pub from_event: Option<String>,

@@ -15,7 +15,7 @@ pub const HELD_OBJECTS_SHOWN_MAX: u32 = 1000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinksView {
-    /// They, by link. What is well and has nothing held is not among them.
+    /// The links and subscriptions, by link. Those that are well and have nothing held are left out.
     pub links: Vec<LinkView>,
     /// Whether there are more than are shown or were counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -30,7 +30,7 @@ pub struct LinkView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://billing.example.com:443")]
     pub link: Option<String>,
-    /// What fails or waits: everything on the link, or one subscription.
+    /// The part that fails or waits: everything on the link, or one subscription.
     pub scope: LinkScope,
     /// The subscription's topic. Left out where the scope is `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,37 +40,38 @@ pub struct LinkView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "billing")]
     pub subscription: Option<SubscriptionName>,
-    /// Where it stands.
+    /// The state of the link or subscription.
     pub state: LinkState,
-    /// Since when. Left out where that is not known.
+    /// The time since which the state holds. Left out where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<IsoTimestamp>,
-    /// Since when it has been failing: this and the following only where it fails, or did.
+    /// The time since which requests fail. This member and the next ones are there only where requests fail,
+    /// or did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<IsoTimestamp>,
-    /// How many requests failed since then, as far as they counted: the streak, and each probe.
+    /// The number of requests that failed since then, as far as they counted: the streak, and each probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 13)]
     pub failures: Option<u32>,
-    /// How the last of them failed, as dead letters say it.
+    /// The outcome of the last of them, as dead letters name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "Busy")]
     pub last_outcome: Option<OutcomeName>,
-    /// The status of that, where there was one.
+    /// The status of the last of them, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 503)]
     pub last_http_status_code: Option<u16>,
-    /// When the next request is made to it. Left out while it recovers.
+    /// The time of the next request. Left out while the link or subscription recovers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_probe: Option<IsoTimestamp>,
-    /// How many objects of held deliveries wait for it, or for the subscriptions on the link. An object holds up to some
-    /// hundred deliveries. 1000 stands for that many or more.
+    /// The number of objects of held deliveries that wait for the subscription, or for all on the link. An
+    /// object holds up to some hundred deliveries. 1000 means that many or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 3)]
     pub held_objects: Option<u32>,
 }
 
-/// What fails or waits together.
+/// The part that fails or waits together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LinkScope {
@@ -80,31 +81,31 @@ pub enum LinkScope {
     Subscription,
 }
 
-/// Where a link or a subscription stands.
+/// The state of a link or a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LinkState {
-    /// It failed just now, and is left alone for a minute at a time; what comes waits in the queue.
+    /// Requests failed just now, and pause for a minute at a time; events wait in the queue.
     Glitch,
-    /// Its endpoint asked for a pause, by `Retry-After`: what comes waits in the queue until the next probe.
+    /// The endpoint asked for a pause, by `Retry-After`; events wait in the queue until the next probe.
     RetryAfter,
-    /// It has been failing for minutes, and is left alone for longer; what comes is held.
+    /// Requests have failed for minutes, and pause for longer; events are held.
     Retry,
-    /// It answered again, or was forced: what waits is let through little by little.
+    /// The endpoint answered again, or was forced; waiting events are let through little by little.
     Recovering,
-    /// An operator paused it.
+    /// An operator paused the subscription.
     Paused,
-    /// Its endpoint has not consented yet.
+    /// The endpoint has not consented yet.
     Pending,
-    /// Its endpoint did not consent.
+    /// The endpoint did not consent.
     Failed,
-    /// It is well, disabled or deleted: what is held goes out.
+    /// The subscription is well, disabled or deleted; held events go out.
     Releasing,
-    /// Its topic's record cannot be read: what is held stays until that is mended.
+    /// The topic's record cannot be read; held events stay until it can be.
     Unknown,
 }
 
-/// What force did.
+/// The effect of force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ForcedView {
@@ -114,9 +115,10 @@ pub struct ForcedView {
     /// The subscription.
     #[schema(value_type = String, example = "billing")]
     pub subscription: SubscriptionName,
-    /// What was in the way, as it stood before: the subscription, its link, and those of its fallback. Empty if nothing was.
+    /// The holds that were ended, as they were before: of the subscription, of its link, and those of its
+    /// fallback. Empty if there were none.
     pub forced: Vec<LinkView>,
-    /// What happens now, in words.
+    /// The next steps, in words.
     #[schema(example = "the hold has ended; …")]
     pub detail: String,
 }

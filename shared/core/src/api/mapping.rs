@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Where custom events have what goes around them. What is left out is made when an event is accepted.
+/// The places of the attributes in custom events. An attribute that is left out is made when an event is
+/// accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct InputMappingSettings {
@@ -14,7 +15,7 @@ pub struct InputMappingSettings {
     /// The event's topic, the `source` of a CloudEvent. `/topics/{topic}` when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<JsonFieldSettings>,
-    /// The event's time, an RFC 3339 date-time. When it was accepted when left out.
+    /// The event's time, an RFC 3339 date-time. The time of acceptance when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_time: Option<JsonFieldSettings>,
     /// The event's type. `dev.posthaste.custom` when left out.
@@ -37,7 +38,8 @@ pub struct JsonFieldSettings {
     pub source_field: String,
 }
 
-/// A member of the event, a constant, or both: then the constant stands for events without the member. At least one.
+/// A member of the event, a constant, or both: then the constant stands for events without the member. At
+/// least one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct JsonFieldWithDefaultSettings {

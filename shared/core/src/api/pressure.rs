@@ -17,24 +17,24 @@ pub struct PressureView {
     /// The highest level of a resource that has consequences: `normal`, `medium` or `high`.
     #[schema(value_type = String, example = "normal")]
     pub level: Level,
-    /// Since when. Left out at `normal`.
+    /// The time since which the level holds. Left out at `normal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<IsoTimestamp>,
-    /// When the poll was. Left out before the first one.
+    /// The time of the last poll. Left out before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polled_at: Option<IsoTimestamp>,
-    /// Whether the last poll is taken at its word.
+    /// The age of the state, which decides whether it counts.
     #[serde(default)]
     pub freshness: PressureFreshness,
-    /// Whether resources are watched at all.
+    /// Whether resources are monitored at all.
     pub monitored: bool,
-    /// How long acknowledgements wait. Where producers are advised instead (429), how long they are asked to wait.
+    /// The wait of acknowledgements. Where producers get 429 instead, the wait that they are asked for.
     pub tarpit: IsoDuration,
-    /// How long they will after the next poll, if that finds the same. Left out where nobody waits then or now, and where
-    /// it is not known.
+    /// The wait after the next poll, if that finds the same. Left out where no producer waits now or then,
+    /// and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_tarpit: Option<IsoDuration>,
-    /// The tiers of producers that wait for so long.
+    /// The tiers of producers that wait.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pub delayed_tiers: Vec<Tier>,
@@ -45,22 +45,22 @@ pub struct PressureView {
     pub resources: Vec<PressureResource>,
 }
 
-/// Whether what the monitor wrote last still counts.
+/// The age of the state that the monitor wrote last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PressureFreshness {
-    /// It counts.
+    /// The state counts.
     #[default]
     Current,
-    /// The monitor has missed polls: nobody is refused, and whoever was delayed or refused waits for the tarpit's first
-    /// step.
+    /// The monitor has missed polls. No producer is refused. Those that were delayed or refused wait for the
+    /// tarpit's first step.
     Stale,
-    /// The monitor has stopped for so long (15 minutes) that producers are treated as at `normal`. The resources show what
-    /// was read last.
+    /// The monitor has written nothing for 15 minutes. Producers are treated as at `normal`. The resources
+    /// show the last readings.
     Forgotten,
     /// The monitor has written nothing yet. Producers are treated as at `normal`.
     Missing,
-    /// What it wrote cannot be understood. Producers are treated as at `normal` until it writes anew.
+    /// The state cannot be read. Producers are treated as at `normal` until the monitor writes the next one.
     Unreadable,
 }
 
@@ -68,41 +68,43 @@ pub enum PressureFreshness {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PressureResource {
-    /// Which one.
+    /// The name of the resource.
     #[schema(value_type = String, example = "submission-queue")]
     pub resource: Resource,
-    /// Its level: `normal`, `medium` or `high`.
+    /// The level: `normal`, `medium` or `high`.
     #[schema(value_type = String, example = "normal")]
     pub level: Level,
-    /// Since when it is at that level.
+    /// The time since which the level holds.
     pub since: IsoTimestamp,
     /// The last reading.
     pub reading: u64,
-    /// The unit of the reading and of the thresholds. On AWS there is no disk; `database-disk` is a share of the messages
-    /// that a queue can have in flight there.
+    /// The unit of the reading and of the thresholds. On AWS there is no disk; `database-disk` is a share of
+    /// the messages that a queue can have in flight there.
     #[serde(default)]
     #[schema(example = "messages")]
     pub unit: String,
-    /// When it was read.
+    /// The time of the last reading.
     pub read_at: IsoTimestamp,
-    /// What it was held against.
+    /// The thresholds with which the reading was compared.
     pub thresholds: Thresholds,
-    /// Whether its level has consequences.
+    /// Whether the level has consequences.
     pub acts: bool,
-    /// How many polls in a row it was not `normal`, and had consequences.
+    /// The number of polls in a row at which the level was not `normal` and had consequences.
     #[serde(default)]
     pub polls: u32,
-    /// After how many of them producers are refused on its account. Left out where that is at once, or never.
+    /// The number of such polls after which producers are refused. Left out where they are refused at once,
+    /// or never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_depth: Option<u32>,
-    /// Whether there were so many. Left out with `historyDepth`.
+    /// Whether there were so many polls. Left out with `historyDepth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_passed: Option<bool>,
-    /// The most privileged tier that is refused on its account, and with it every less privileged one.
+    /// The most privileged tier that is refused because of this resource. Every less privileged tier is
+    /// refused too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub refused_from: Option<Tier>,
-    /// What else is done on its account.
+    /// The other measures against this pressure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub measures: Vec<Measure>,

@@ -8,7 +8,8 @@ use super::IsoTimestamp;
 use crate::attempt::DeadLetterReason;
 use crate::model::{SubscriptionName, TopicName};
 
-/// Which dead letters of a subscription are delivered again, and how fast. What is left out restricts nothing.
+/// The dead letters of a subscription that are delivered again, and how fast. A member that is left out
+/// restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ReplayRequest {
@@ -25,37 +26,38 @@ pub struct ReplayRequest {
     /// Only events of these types, compared exactly. At most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
-    /// Only these objects, by their keys as a list shows them. They must be the subscription's own. At most 1000.
+    /// Only these objects, by their keys as a list shows them. They must be the subscription's own. At most
+    /// 1000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// Also what was accepted for an earlier subscription of this name, or on an earlier topic of its name, that was
-    /// deleted and created again. False when left out.
+    /// Whether to include events that were accepted for an earlier subscription of this name, or on an
+    /// earlier topic of its name, that was deleted and created again. False when left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_former: bool,
     /// Only count: nothing is written, and the answer is a preview.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// How many events are delivered per second, 1..=1000. 100 when left out.
+    /// The number of events that are delivered per second, 1 to 1000. 100 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
     pub rate_per_second: Option<u32>,
 }
 
-/// Where a replay stands.
+/// The state of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum ReplayState {
     /// Events are being sent, or will be within a minute.
     Running,
-    /// It goes on by itself once its `reason` is over.
+    /// The replay goes on by itself once its `reason` is over.
     Waiting,
-    /// Everything that was asked for was looked at, and is queued or counted as failed. What endpoints answered is not known
+    /// Every event that was asked for is queued, or counted as failed. The answers of endpoints are not known
     /// here.
     Done,
-    /// It ended before.
+    /// The replay ended early.
     Cancelled,
 }
 
-/// Why a replay waits, or why it was cancelled.
+/// The reason for which a replay waits or was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum ReplayReason {
     /// Back pressure: a replay is the first to be held back.
@@ -64,22 +66,22 @@ pub enum ReplayReason {
     SubscriptionNotActive,
     /// The dead letters could not be read, or the queue did not take the events.
     Unavailable,
-    /// Somebody cancelled it.
+    /// An operator cancelled the replay.
     Requested,
     /// The subscription, or its topic, was deleted.
     SubscriptionDeleted,
 }
 
-/// What could not be queued.
+/// An event or an object that could not be queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayFailure {
-    /// The object it lies in.
+    /// The key of the object.
     pub key: String,
-    /// Its place in the object, from 0. Left out where it is the whole object.
+    /// The place of the event in the object, from 0. Left out where it is the whole object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
-    /// Why.
+    /// The reason.
     pub detail: String,
 }
 
@@ -87,7 +89,7 @@ pub struct ReplayFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayView {
-    /// Its id: `GET /replays/{id}` shows it, `DELETE` cancels it.
+    /// The id of the replay: `GET /replays/{id}` shows the replay, `DELETE` cancels it.
     #[schema(example = "20261121T101500Z-0b8b9c5e")]
     pub id: String,
     /// The topic.
@@ -96,29 +98,30 @@ pub struct ReplayView {
     /// The subscription.
     #[schema(value_type = String)]
     pub subscription: SubscriptionName,
-    /// Where it stands.
+    /// The state of the replay.
     pub state: ReplayState,
-    /// Why it waits, or was cancelled.
+    /// The reason for which the replay waits or was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReplayReason>,
-    /// How many objects were looked at to their end.
+    /// The number of objects that were read to their end.
     pub objects: u64,
-    /// How many events in them were asked for.
+    /// The number of events in them that were asked for.
     pub found: u64,
-    /// How many of those were queued to be delivered again. One that the endpoint refuses again is a new dead letter, written
-    /// after `createdAt`.
+    /// The number of those events that were queued to be delivered again. One that the endpoint refuses again
+    /// is a new dead letter, written after `createdAt`.
     #[serde(alias = "replayed")]
     pub queued: u64,
-    /// How many events, or whole objects, could not be queued. It does not count what the endpoint refuses.
+    /// The number of events, or whole objects, that could not be queued. Refusals of the endpoint are not
+    /// counted.
     pub failed: u64,
-    /// The first of those.
+    /// The first of those events or objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
-    /// When it was asked for.
+    /// The time of the request for the replay.
     pub created_at: IsoTimestamp,
-    /// When it last made progress.
+    /// The time of the last progress.
     pub updated_at: IsoTimestamp,
-    /// What was asked for.
+    /// The request for the replay.
     pub request: ReplayRequest,
 }
 
@@ -127,26 +130,26 @@ pub struct ReplayView {
 pub struct ReplayPage {
     /// The replays.
     pub replays: Vec<ReplayView>,
-    /// Where the next page begins: to be given back as `cursor`. Left out on the last page.
+    /// The beginning of the next page: send it as `cursor`. Left out on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// What a replay would do: the answer to a dry run.
+/// The work of a replay, as a dry run finds it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayPreview {
-    /// Whether everything was looked at. If not, there is at least as much as this.
+    /// Whether every object was read. If not, there is at least as much as this.
     pub is_complete: bool,
-    /// How many objects hold events that were asked for.
+    /// The number of objects with events that were asked for.
     pub objects: u64,
-    /// How many events those are.
+    /// The number of those events.
     pub events: u64,
     /// The same by the reason for which they were given up.
     pub by_reason: BTreeMap<String, u64>,
-    /// How many events, or whole objects, could not be sent again.
+    /// The number of events, or whole objects, that could not be sent again.
     pub failed: u64,
-    /// The first of those.
+    /// The first of those events or objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
     /// The ids of the first events.

@@ -32,31 +32,32 @@ pub struct TopicSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub name: Option<TopicName>,
-    /// Where to publish, as it is shown: an absolute URL. Left out where it is this API's own
-    /// `/topics/{topic}/events`. Ignored when written.
+    /// The URL to publish to, as it is shown. Left out where it is this API's own `/topics/{topic}/events`.
+    /// Ignored when written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://publish.example.com/topics/orders/events")]
     pub endpoint: Option<String>,
     /// The schema of the events that are accepted. `CloudEvents` when left out.
     #[serde(default)]
     pub input_schema: Schema,
-    /// Where custom events have their id, type, subject and the like. Only for the schema `Custom`.
+    /// The places of id, type, subject and the like in custom events. Only for the schema `Custom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_mapping: Option<InputMappingSettings>,
     /// Default and upper bound of every event's time to live on this topic. None when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_time_to_live: Option<IsoDuration>,
-    /// Without publishes, updates, scheduled retries and operations on its subscriptions for so long, the topic is
-    /// deleted with them. PT5M or more. Never when left out.
+    /// Without publishes, updates, scheduled retries and operations on its subscriptions for so long, the
+    /// topic is deleted with them. PT5M or more. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_delete_on_idle: Option<IsoDuration>,
-    /// The topic of this installation that is told, by an event each, of deliveries that failed for good and of
-    /// subscriptions that were disabled. It may be this topic itself, and may be made later. Nobody is told when left
-    /// out.
+    /// The topic of this installation that gets a notice of each delivery that failed for good and of each
+    /// subscription that was disabled. This topic itself is allowed, and so is one that is made later. No
+    /// notices when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub notices_topic: Option<TopicName>,
-    /// Subscriptions by name. Written with the topic, the named ones are created or replaced and the others stay.
+    /// Subscriptions by name. Written with the topic, the named ones are created or replaced and the others
+    /// stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, SubscriptionSettings>)]
     pub subscriptions: BTreeMap<SubscriptionName, SubscriptionSettings>,
@@ -70,65 +71,65 @@ pub struct SubscriptionSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub name: Option<SubscriptionName>,
-    /// Where the events go.
+    /// The endpoint that receives the events.
     pub endpoint: EndpointSettings,
-    /// The schema they are sent in. The topic's input schema when left out. Event Grid events are also sent as
-    /// CloudEvents, custom events also as either; other pairs are refused.
+    /// The schema they are sent in. The topic's input schema when left out. Event Grid events are also sent
+    /// as CloudEvents, custom events also as either; other pairs are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_schema: Option<Schema>,
     /// How a CloudEvent lies in its request. `structured` when left out.
     #[serde(default)]
     pub content_mode: ContentMode,
-    /// Which events. All when left out.
+    /// The filter of events. All pass when left out.
     #[serde(default)]
     pub filter: FilterSettings,
-    /// When a failed attempt is made again.
+    /// The schedule of retries.
     #[serde(default)]
     pub retry_policy: RetryPolicySettings,
-    /// How many events travel in one request. One when left out.
+    /// The number of events in one request. One when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batching: Option<BatchingSettings>,
-    /// What becomes of events that are given up.
+    /// The treatment of events that are given up.
     #[serde(default)]
     pub dead_letter: DeadLetterSettings,
     /// Headers to add to every request, at most 10. None when left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delivery_headers: Vec<DeliveryHeaderSettings>,
-    /// How requests are signed. A secret is made when left out.
+    /// The signature of requests. A secret is made when left out.
     #[serde(default)]
     pub signing: SigningSettings,
-    /// Without deliveries, updates and dead-letter reads for so long, the subscription is deleted. PT5M or more. Never
-    /// when left out.
+    /// Without deliveries, updates and dead-letter reads for so long, the subscription is deleted. PT5M or
+    /// more. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_delete_on_idle: Option<IsoDuration>,
-    /// When the subscription is deleted: a time in the future. Never when left out.
+    /// The time at which the subscription is deleted, in the future. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiration_time_utc: Option<IsoTimestamp>,
-    /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription makes it active, unless
-    /// it is paused or its endpoint has yet to consent.
+    /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription makes it
+    /// active, unless it is paused or its endpoint has yet to consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,
 }
 
-/// Where events go.
+/// The endpoint of a subscription.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct EndpointSettings {
-    /// An absolute https URL, and no publish URL of this installation. Plain http and other ports only to addresses
-    /// the operator allowed.
+    /// An absolute https URL, and no publish URL of this installation. Plain http and other ports only to
+    /// addresses the operator allowed.
     #[schema(example = "https://billing.example.com/hooks")]
     pub url: String,
-    /// Where events go while the link of `url` (its scheme, host and port), or the subscription on it, is in Retry: a URL
-    /// on another link, under the same rules. It is not asked for its consent: where `validation` is not `none`, it must
-    /// be on the host of `url`. None when left out.
+    /// The URL that gets the events while the link of `url` (its scheme, host and port), or the subscription
+    /// on it, is in Retry. It is on another link, under the same rules. This endpoint is not asked for its
+    /// consent: where `validation` is not `none`, it must be on the host of `url`. None when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://standby.example.com/hooks")]
     pub fallback_url: Option<String>,
-    /// How long the endpoint has to answer, PT1S to PT60S. PT30S when left out.
+    /// The time that the endpoint has to answer, PT1S to PT60S. PT30S when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<IsoDuration>,
-    /// The most requests a second, over all workers together, 0.02 to 100000: counted in whole requests a minute. No
-    /// bound when left out. An endpoint that allows less in its handshake gets less.
+    /// The most requests a second, over all workers together, 0.02 to 100000: counted in whole requests a
+    /// minute. No bound when left out. An endpoint that allows less in its handshake gets less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.02, maximum = 100_000, example = 5)]
     pub max_requests_per_second: Option<f64>,
@@ -137,14 +138,15 @@ pub struct EndpointSettings {
     pub validation: Validation,
 }
 
-/// How an endpoint is asked whether it wants events.
+/// The way in which an endpoint is asked for its consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub enum Validation {
-    /// It is not asked.
+    /// The endpoint is not asked.
     #[default]
     #[serde(rename = "none")]
     None,
-    /// By the abuse protection of CloudEvents webhooks: `OPTIONS`, to which it consents with `WebHook-Allowed-Origin`.
+    /// By the abuse protection of CloudEvents webhooks: `OPTIONS`, to which it consents with
+    /// `WebHook-Allowed-Origin`.
     CloudEvents,
     /// By Event Grid's validation event, whose code it gives back.
     EventGrid,
@@ -157,22 +159,22 @@ impl Validation {
     }
 }
 
-/// When and how often a failed attempt is made again.
+/// The times of retries, and their number.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RetryPolicySettings {
-    /// How many attempts an event gets, 1 to 30. 30 when left out.
+    /// The most attempts of an event, 1 to 30. 30 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delivery_attempts: Option<u16>,
-    /// How long an attempt may still be begun, 1 to 1440 minutes. 1440 when left out.
+    /// The time in which an attempt may begin, 1 to 1440 minutes. 1440 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_time_to_live_in_minutes: Option<u32>,
-    /// The waits after attempt 1, 2, 3 …; the last one repeats. PT10S, PT30S, PT1M, PT5M, PT10M, PT30M, PT1H, PT3H,
-    /// PT6H, PT12H when left out.
+    /// The waits after attempt 1, 2, 3 …; the last one repeats. PT10S, PT30S, PT1M, PT5M, PT10M, PT30M, PT1H,
+    /// PT3H, PT6H, PT12H when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Vec<IsoDuration>>,
-    /// The least wait after a status, and `default` for every other status and no answer. 408 PT2M, 429 PT30S,
-    /// 503 PT30S, default PT10S when left out; what is written here is laid over that.
+    /// The least wait after a status, and `default` for every other status and no answer. 408 PT2M, 429
+    /// PT30S, 503 PT30S, default PT10S when left out; what is written here is laid over that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wait_floors: BTreeMap<String, IsoDuration>,
     /// The statuses after which there is no retry. 400, 401, 403, 404, 413 when left out.
@@ -183,7 +185,7 @@ pub struct RetryPolicySettings {
     pub disable_on_gone: Option<bool>,
 }
 
-/// How many events travel in one request. Either member turns batching on; the other then takes its default.
+/// The number of events in one request. Either member turns batching on; the other then takes its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BatchingSettings {
@@ -194,27 +196,28 @@ pub struct BatchingSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_batch_size_in_kilobytes: Option<u32>,
     /// Whether an answer of success may name the events that failed, as
-    /// `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`: only those are tried again. False when left out. It
-    /// needs batching, and does not turn it on; with it `maxEventsPerBatch` is 1000 at most.
+    /// `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`: only those are tried again. False when left
+    /// out. It needs batching, and does not turn it on; with it `maxEventsPerBatch` is 1000 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_acknowledgement: Option<bool>,
 }
 
-/// What becomes of events that are given up.
+/// The treatment of events that are given up.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DeadLetterSettings {
-    /// Whether they are kept. If not, they are dropped, counted and logged. True when left out.
+    /// Whether events that are given up are kept. If not, they are dropped, counted and logged. True when
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Whether expired ones are kept too. True when left out.
+    /// Whether expired events are kept too. True when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_expiry: Option<bool>,
     /// The time between the last attempt and the object, PT0S to PT15M. PT5M when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<IsoDuration>,
-    /// How long the bucket may refuse an event before it is dropped, PT5M to P14D. When left out, nothing is dropped: the
-    /// write is retried until the bucket takes the event.
+    /// The time for which the bucket may refuse an event before it is dropped, PT5M to P14D. When left out,
+    /// nothing is dropped: the write is retried until the bucket takes the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_after: Option<IsoDuration>,
 }
@@ -225,12 +228,12 @@ pub struct DeadLetterSettings {
 pub struct StatusView {
     /// The state.
     pub state: StatusState,
-    /// Why, where it is not `Active`.
+    /// The reason for the state, where it is not `Active`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Since when.
+    /// The time since which the state holds.
     pub since: IsoTimestamp,
-    /// What the endpoint consented to, where it was asked.
+    /// The consent of the endpoint, where it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<ConsentView>,
     /// A handshake that has begun and has no end yet.
@@ -238,17 +241,17 @@ pub struct StatusView {
     pub handshake: Option<HandshakeView>,
 }
 
-/// What an endpoint consented to.
+/// The consent of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ConsentView {
     /// The URL that was asked.
     pub url: String,
-    /// How it was asked.
+    /// The way in which the endpoint was asked.
     pub validation: Validation,
-    /// When it consented.
+    /// The time of the consent.
     pub at: IsoTimestamp,
-    /// The most requests a minute that it allowed. Left out where it named no bound.
+    /// The most requests a minute that the endpoint allowed. Left out where it named no bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_requests_per_minute: Option<u32>,
 }
@@ -257,14 +260,14 @@ pub struct ConsentView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct HandshakeView {
-    /// What the endpoint proves itself with. Never shown.
+    /// The code with which the endpoint proves itself. Never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub code: Option<SecretText>,
-    /// Until when it may consent.
+    /// The time until which the endpoint may consent.
     pub expires_at: IsoTimestamp,
-    /// When it was asked to the end, and answered that it may consent later. Left out until then: writing the
-    /// subscription asks it.
+    /// The time at which the endpoint answered that it may consent later. Left out until then: writing the
+    /// subscription asks the endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<IsoTimestamp>,
 }

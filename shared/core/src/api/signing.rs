@@ -17,16 +17,17 @@ use crate::attempt::SignatureKind;
 use crate::model::time::format_duration;
 use crate::model::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX, Timestamp};
 
-/// How a secret is rotated.
+/// The rotation of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateSecret {
-    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends them at
-    /// once, for a secret that has leaked: receivers that do not know the new one yet refuse what comes. If more would
-    /// sign than may, those that an earlier rotation replaced end at once, the oldest first.
+    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends
+    /// them at once, for a secret that has leaked: receivers that do not know the new one yet refuse what
+    /// comes. If more would sign than may, those that an earlier rotation replaced end at once, the oldest
+    /// first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<IsoDuration>,
-    /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
+    /// The kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<SignatureKind>,
 }
@@ -37,15 +38,15 @@ pub struct RotateSecret {
 pub struct RotatedSecret {
     /// The new secret, which signs first from now on.
     pub secret: SecretText,
-    /// Its kind.
+    /// The kind of the new secret.
     pub kind: SignatureKind,
     /// The `whpk_` key that receivers verify with, where the new secret is of `v1a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_key: Option<String>,
     /// All secrets that sign now, masked, and until when.
     pub signing: SigningSettings,
-    /// Secrets that signed until now and sign no more, masked: a receiver that knows none of the others refuses
-    /// what comes.
+    /// Secrets that signed until now and sign no more, masked: a receiver that knows none of the others
+    /// refuses what comes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<SecretText>,
 }

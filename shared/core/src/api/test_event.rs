@@ -9,20 +9,21 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestAttempt {
-    /// Whether the endpoint took the event: whether its status is 200 to 204 and, with `partialAcknowledgement`, its
-    /// answer does not report the event as failed.
+    /// Whether the endpoint took the event: whether its status is 200 to 204 and, with
+    /// `partialAcknowledgement`, its answer does not report the event as failed.
     pub delivered: bool,
     /// `Delivered`, or what a dead letter would have as its `lastDeliveryOutcome`.
     #[schema(example = "NotFound")]
     pub outcome: String,
-    /// Where there was no answer: why not. Where the answer reports the event as failed, or cannot be understood: that.
+    /// The reason for which the event was not taken, where the status does not say it: there was no answer,
+    /// or the answer reports the event as failed or cannot be understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// From the start of the attempt to its end, in milliseconds.
     pub took_ms: u64,
-    /// What was sent.
+    /// The request as it was sent.
     pub request: TestRequest,
-    /// What was answered, if anything.
+    /// The answer, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<TestResponse>,
 }
@@ -30,13 +31,13 @@ pub struct TestAttempt {
 /// A request as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TestRequest {
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// Its headers, those that are secret masked.
+    /// The headers; secret ones are masked.
     pub headers: BTreeMap<String, String>,
-    /// Its body.
+    /// The body.
     pub body: String,
 }
 
@@ -44,11 +45,11 @@ pub struct TestRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestResponse {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// Its headers. Bytes that are no text are shown as U+FFFD.
+    /// The headers. Bytes that are no text are shown as U+FFFD.
     pub headers: BTreeMap<String, String>,
-    /// At most the first 64 KiB of its body. Bytes that are no text are shown as U+FFFD.
+    /// The first 64 KiB of the body at most. Bytes that are no text are shown as U+FFFD.
     pub body: String,
     /// Whether that is all of the body.
     pub body_is_whole: bool,

@@ -9,13 +9,14 @@ use utoipa::ToSchema;
 use super::SecretText;
 use crate::pressure::Tier;
 
-/// Which of a topic's publish keys. A tier has two, so that one can be made anew while the other works.
+/// The name of one of a topic's publish keys. A tier has two, so that one can be replaced while the other
+/// works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyName {
     /// The first of the usual producers.
     Key1,
-    /// Their second.
+    /// The second of the usual producers.
     Key2,
     /// The first of the tier `internal`.
     InternalKey1,
@@ -27,7 +28,7 @@ pub enum KeyName {
     BulkKey2,
 }
 
-/// The keys that a topic has only where somebody made them.
+/// The keys that a topic has only where an operator made them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TierKeys {
@@ -49,7 +50,8 @@ pub struct TierKeys {
     pub bulk_key2: Option<SecretText>,
 }
 
-/// The publish keys of a topic, in clear. Each is accepted, so that one can be changed while its neighbour works.
+/// The publish keys of a topic, in clear. Each is accepted, so that one can be replaced while the other
+/// works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopicKeysView {
     /// The first key.

@@ -53,11 +53,11 @@ pub struct TopicSummary {
     /// Default and upper bound of every event's time to live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_time_to_live: Option<IsoDuration>,
-    /// How many subscriptions it has.
+    /// The number of its subscriptions.
     pub subscription_count: usize,
-    /// When it was made.
+    /// The time at which the topic was created.
     pub created_at: IsoTimestamp,
-    /// When it, or a subscription of it, was last written.
+    /// The time at which the topic, or a subscription of it, was last written.
     pub updated_at: IsoTimestamp,
 }
 
@@ -66,7 +66,7 @@ pub struct TopicSummary {
 pub struct TopicPage {
     /// The topics.
     pub topics: Vec<TopicSummary>,
-    /// Where the next page begins: to be given back as `cursor`. Left out on the last page.
+    /// The beginning of the next page: send it as `cursor`. Left out on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -76,7 +76,7 @@ pub struct TopicPage {
 pub struct SubscriptionPage {
     /// The subscriptions, with their names and with masked secrets.
     pub subscriptions: Vec<SubscriptionSettings>,
-    /// Where the next page begins: to be given back as `cursor`. Left out on the last page.
+    /// The beginning of the next page: send it as `cursor`. Left out on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -85,12 +85,12 @@ pub struct SubscriptionPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterObject {
-    /// Its key: what `GET /dead-letters/{key}` shows.
+    /// The key of the object, for `GET /dead-letters/{key}`.
     #[schema(example = "ORDERS/BILLING/2026/11/21/10/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json")]
     pub key: String,
-    /// Its size, in bytes.
+    /// The size of the object, in bytes.
     pub size: u64,
-    /// When it was written.
+    /// The time at which the object was written.
     pub modified_at: IsoTimestamp,
 }
 
@@ -100,8 +100,8 @@ pub struct DeadLetterObject {
 pub struct DeadLetterPage {
     /// The objects.
     pub dead_letters: Vec<DeadLetterObject>,
-    /// Where the next page begins: to be given back as `cursor`. Left out on the last page. A page may be empty and
-    /// still have one, where a filter passed over everything that was looked at.
+    /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may be empty
+    /// and still have one, where a filter passed over every object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 use crate::attempt::{PublicKey, SigningSecret};
 use crate::model::Timestamp;
 
-/// The public keys that verify a subscription's `v1a` signatures. Any one of them may have signed: a receiver tries
-/// each of them on each `v1a` signature of a request.
+/// The public keys that verify a subscription's `v1a` signatures. Any one of them may have signed: a receiver
+/// tries each of them on each `v1a` signature of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct WebhookKeys {
     /// The keys, the newest first.

@@ -9,7 +9,7 @@ use crate::attempt::outcome::{OutcomeName, SendFailure};
 use crate::attempt::retry::{Jitter, RetryPolicy, WAIT_UNKNOWN_NAME};
 use crate::model::{RETRY_AFTER_MAX, Timestamp};
 
-/// Why an event was given up: a closed list (SPEC §4).
+/// The reason for which an event was given up: a closed list, explained in docs/src/dead-letters.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub enum DeadLetterReason {
     /// The retry policy's attempts are used up.

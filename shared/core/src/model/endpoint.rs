@@ -27,7 +27,8 @@ pub enum EndpointUrlError {
 }
 
 /// An absolute `http` or `https` URL with a host and without credentials or a fragment. Whether plain `http`
-/// and its port and address are allowed is decided when it is used, by [`AddressPolicy`](crate::model::AddressPolicy).
+/// and its port and address are allowed is decided when it is used, by
+/// [`AddressPolicy`](crate::model::AddressPolicy).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EndpointUrl(Url);
 

@@ -59,8 +59,8 @@ impl Node {
         rest.iter().fold(node.written.clone(), |path, step| join(&path, step))
     }
 
-    /// Whether the fault only follows, or may only follow, from one that was repaired: in the same value, below
-    /// it, or in a word on the way to it.
+    /// Whether the fault only follows, or may only follow, from one that was repaired: in the same value,
+    /// below it, or in a word on the way to it.
     pub(super) fn explains(&self, steps: &[String], fault: &Fault) -> bool {
         let (node, _) = self.deepest(steps);
         match (fault, &node.content) {

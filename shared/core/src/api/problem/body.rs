@@ -26,22 +26,23 @@ pub struct ProblemBody<'a> {
     #[serde(rename = "type")]
     #[schema(example = "urn:posthaste:problem:bad-settings")]
     pub(super) type_uri: Cow<'a, str>,
-    /// What this kind is.
+    /// The title of the kind, the same every time.
     pub(super) title: &'a str,
     /// The status of the answer.
     #[schema(example = 400)]
     pub(super) status: u16,
-    /// What went wrong this time.
+    /// The fault this time, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) detail: Option<&'a str>,
     /// The member at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "endpoint.url")]
     pub(super) member: Option<&'a str>,
-    /// Which event of the request is at fault, from 0.
+    /// The place of the event at fault in the request, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) index: Option<usize>,
-    /// Under back pressure, the resource on whose account the request was not taken, as `GET /pressure` names it.
+    /// Under back pressure, the resource because of which the request was not accepted, as `GET /pressure`
+    /// names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "submission-queue")]
     pub(super) resource: Option<Resource>,

@@ -6,19 +6,20 @@ use utoipa::ToSchema;
 use crate::api::{IsoTimestamp, SecretText};
 use crate::model::{SIGNING_SECRETS_MAX, Timestamp};
 
-/// How requests are signed (Standard Webhooks).
+/// The signature of requests (Standard Webhooks).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SigningSettings {
-    /// `whsec_` secrets, which sign as `v1`, and `whsk_` private keys, which sign as `v1a`; each of them signs, so
-    /// that one can be rotated. At most 3. Left out, the present ones stay, or one is made and shown once, in the
-    /// answer. They are shown as `(masked:xxxxxxxx)`, which written back keeps that one, wherever it stands; a plain
-    /// `(masked)` is taken only where all of them are and there are as many as before.
+    /// `whsec_` secrets, which sign as `v1`, and `whsk_` private keys, which sign as `v1a`; each of them
+    /// signs, so that one can be rotated. At most 3. Left out, the present ones stay, or one is made and
+    /// shown once, in the answer. They are shown as `(masked:xxxxxxxx)`, which written back keeps that one,
+    /// wherever it stands; a plain `(masked)` is taken only where all of them are and there are as many as
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Vec<SecretText>>,
-    /// Until when each of the secrets signs, as it is shown while one is rotated out; null: for good. Not set by
-    /// writing: a masked secret keeps its time, another one has none. A mask whose secret has vanished may be written
-    /// back beside the time at which it did.
+    /// The time until which each of the secrets signs, as it is shown while one is rotated out; null: for
+    /// good. Not set by writing: a masked secret keeps its time, another one has none. A mask whose secret
+    /// has ended may be written back beside the time at which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<String>>>)]
     pub expires_at: Option<Vec<Option<IsoTimestamp>>>,
