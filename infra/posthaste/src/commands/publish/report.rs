@@ -45,7 +45,8 @@ impl Report {
         if self.accepted > 0 && self.unmatched == self.accepted {
             return format!(
                 "{accepted}; no subscription of {topic} matched, so nothing will be delivered\n  \
-                 try: `posthaste topics show {topic}`, which shows the filter and the state of each subscription"
+                 try: `posthaste topics show {topic}`, which shows the filter and the state of each \
+                 subscription"
             );
         }
         let subscriptions = count(self.subscriptions_max, "subscription");
@@ -97,8 +98,9 @@ mod tests {
 
     #[test]
     fn where_nothing_matched_the_next_step_is_named() {
-        let expected = "accepted 2 events; no subscription of orders matched, so nothing will be delivered\n  \
-            try: `posthaste topics show orders`, which shows the filter and the state of each subscription";
+        let expected = "accepted 2 events; no subscription of orders matched, so nothing will be \
+            delivered\n  try: `posthaste topics show orders`, which shows the filter and the state of each \
+            subscription";
         assert_eq!(answer(2, 0, 2).text("orders"), expected);
     }
 
@@ -112,7 +114,8 @@ mod tests {
         check(&[answer(100, 2, 0)], "accepted 100 events; 2 subscriptions of orders matched");
         check(
             &[answer(100, 2, 0), answer(50, 3, 7), answer(50, 0, 50)],
-            "accepted 200 events; a request matched at most 3 subscriptions of orders, and 57 events matched none",
+            "accepted 200 events; a request matched at most 3 subscriptions of orders, and 57 events matched \
+             none",
         );
     }
 }
