@@ -53,7 +53,7 @@ impl<P: Ports> DeadLetters<P> {
             Err(error) => error.into(),
         };
         tracing::error!(
-            object,
+            key = object,
             letters = letters.len(),
             error = &*error as &dyn Error,
             "notices not sent yet"

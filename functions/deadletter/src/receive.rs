@@ -99,6 +99,6 @@ fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
 /// Tells whether a message that makes this function panic is kept as it is: in the redrive queue, after which
 /// no queue comes. Other queues hand it on to that one.
 pub(crate) fn is_kept_after_panic(source: QueueName, message: &ReceivedMessage) -> bool {
-    tracing::error!(message_id = %message.id.0, %source, "reading a dead letter panicked");
+    tracing::error!(message_id = %message.id.0, queue = %source, "reading a dead letter panicked");
     source == QueueName::Redrive
 }

@@ -95,7 +95,7 @@ fn count(letters: &[LoadedLetter]) {
         let labels = [
             ("topic", delivery.topic.to_string()),
             ("subscription", delivery.subscription.to_string()),
-            ("reason", format!("{:?}", letter.dead.reason)),
+            ("reason", letter.dead.reason.to_string()),
         ];
         metrics::counter!("DeadLetteredCount", &labels).increment(payloads.len() as u64);
     }

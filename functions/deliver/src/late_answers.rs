@@ -14,7 +14,9 @@ use metrics::counter;
 use parking_lot::Mutex;
 use posthaste_core::attempt::BatchEvent;
 use posthaste_core::circuit::Target;
-use posthaste_core::model::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX, Subscription};
+use posthaste_core::model::{
+    LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX, Link, Subscription,
+};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse};
 use posthaste_services::catch_panic::catch_panic;
@@ -22,6 +24,7 @@ use posthaste_services::outbound::acknowledged;
 use posthaste_services::stop_at;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
+use tracing::field::display;
 
 use crate::concurrency::{Bound, ConcurrencyLimits, Permit};
 
@@ -39,10 +42,18 @@ pub(crate) struct LateAnswers<P: Ports> {
     closed: CancellationToken,
 }
 
+/// A request that timed out.
+#[derive(Debug)]
+pub(crate) struct LateRequest {
+    pub(crate) answer: LateAnswer,
+    pub(crate) webhook_id: String,
+}
+
 /// One request that goes on.
 #[derive(Debug)]
 struct Waiting {
-    answer: LateAnswer,
+    request: LateRequest,
+    link: Link,
     subscription: Arc<Subscription>,
     events: Vec<LateEvent>,
     /// The time at which it is given up, by the clock's `monotonic`.
@@ -82,7 +93,7 @@ impl<P: Ports> LateAnswers<P> {
     /// Lets a request that timed out go on, if there is a listener and room.
     pub(crate) fn let_go_on(
         &self,
-        answer: LateAnswer,
+        request: LateRequest,
         target: &Target,
         subscription: &Arc<Subscription>,
         events: impl FnOnce() -> Vec<LateEvent>,
@@ -90,15 +101,17 @@ impl<P: Ports> LateAnswers<P> {
         let Some(sender) = self.listener.lock().clone() else { return };
         let Some(permit) = self.limits.try_enter(target) else {
             tracing::debug!(
-                topic = %subscription.topic, subscription = %subscription.name,
+                webhook_id = request.webhook_id, topic = %subscription.topic,
+                subscription = %subscription.name, link = %target.link(),
                 "a late answer is not waited for, there are too many"
             );
             return;
         };
         let until = self.clock.monotonic() + LATE_ANSWER_MAX;
-        let (subscription, events) = (Arc::clone(subscription), events());
+        let (link, subscription) = (target.link().clone(), Arc::clone(subscription));
+        let events = events();
         // A listener that ends in this moment has ended the request.
-        let _ = sender.send(Waiting { answer, subscription, events, until, _permit: permit });
+        let _ = sender.send(Waiting { request, link, subscription, events, until, _permit: permit });
     }
 
     /// Waits for late answers until they are closed. Dropping it ends the requests.
@@ -129,8 +142,12 @@ impl<P: Ports> LateAnswers<P> {
     }
 
     async fn hear_one(&self, waiting: Waiting) {
-        let Waiting { answer, subscription, events, until, _permit } = waiting;
+        let Waiting { request, link, subscription, events, until, _permit } = waiting;
+        let LateRequest { answer, webhook_id } = request;
         let Some(answer) = stop_at(&self.clock, until, answer).await else { return };
+        let (topic, name) = (&subscription.topic, &subscription.name);
+        let status = answer.as_ref().ok().map(|response| response.status.as_u16());
+        let error = answer.as_ref().err().map(display);
         let arrived = match &answer {
             Ok(response) if (200..=204).contains(&response.status.as_u16()) => {
                 arrived(&subscription, events, response)
@@ -139,20 +156,26 @@ impl<P: Ports> LateAnswers<P> {
         };
         if arrived.is_empty() {
             tracing::debug!(
-                topic = %subscription.topic, subscription = %subscription.name, "a late answer was no success"
+                webhook_id, %topic, subscription = %name, %link, status, error,
+                "a late answer was no success"
             );
             return;
         }
-        report(&subscription, arrived.len());
+        count(&subscription, arrived.len());
+        let events = arrived.len();
+        tracing::info!(
+            webhook_id, %topic, subscription = %name, %link, status, events, "delivered late"
+        );
         // Owned, because futures that borrow from a stream's items are not known to be `Send`.
-        let keys: Vec<_> =
-            arrived.iter().map(|key| layout::late(&subscription.topic, &subscription.name, key)).collect();
+        let keys: Vec<_> = arrived.iter().map(|key| layout::late(topic, name, key)).collect();
         let notes = stream::iter(keys).map(|key| self.note(key)).buffer_unordered(NOTES_AT_ONCE);
         let failures: Vec<PortError> = notes.filter_map(|noted| ready(noted.err())).collect().await;
         if let Some(error) = failures.first() {
             let error = error as &dyn std::error::Error;
-            let failures = failures.len();
-            tracing::warn!(failures, error, "late answers not noted, their events are sent again");
+            tracing::warn!(
+                webhook_id, %topic, subscription = %name, %link, events = failures.len(), error,
+                "late answers not stored, their events are sent again"
+            );
         }
     }
 
@@ -161,12 +184,9 @@ impl<P: Ports> LateAnswers<P> {
     }
 }
 
-fn report(subscription: &Subscription, events: usize) {
+fn count(subscription: &Subscription, events: usize) {
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
     counter!("LateDeliverySuccessCount", &labels).increment(events as u64);
-    tracing::info!(
-        topic = %subscription.topic, subscription = %subscription.name, events, "delivered late"
-    );
 }
 
 /// The keys of the events that arrived by this answer of success.
@@ -200,6 +220,10 @@ mod tests {
         (0..count).map(event).collect()
     }
 
+    fn request(answer: LateAnswer) -> LateRequest {
+        LateRequest { answer, webhook_id: "msg_1".to_owned() }
+    }
+
     /// The keys of the notes after a request of two events was answered so late.
     async fn noted(world: &World, more: serde_json::Value, status: u16, body: &'static str) -> Vec<String> {
         let (late, own) = (late_answers(world), subscription(more));
@@ -208,7 +232,7 @@ mod tests {
             while late.listener.lock().is_none() {
                 tokio::task::yield_now().await;
             }
-            late.let_go_on(answer, &target(&own), &own, || events(2));
+            late.let_go_on(request(answer), &target(&own), &own, || events(2));
             for _ in 0..50 {
                 tokio::task::yield_now().await;
             }
@@ -246,10 +270,10 @@ mod tests {
         let (world, own) = (World::new(), subscription(json!({})));
         let late = late_answers(&world);
         let answer = || LateAnswer::new(async { Ok(response(204, None, "")) });
-        late.let_go_on(answer(), &target(&own), &own, || panic!("gathered"));
+        late.let_go_on(request(answer()), &target(&own), &own, || panic!("gathered"));
         world.stopped.cancel();
         late.hear().await;
-        late.let_go_on(answer(), &target(&own), &own, || panic!("gathered"));
+        late.let_go_on(request(answer()), &target(&own), &own, || panic!("gathered"));
         assert_eq!(world.calls.count(Operation::Put), 0);
     }
 }

@@ -108,11 +108,11 @@ fn report_dropped(letter: &DeadLetter) {
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),
-        ("reason", format!("{reason:?}")),
+        ("reason", reason.to_string()),
     ];
     counter!("DroppedEventCount", &labels).increment(events as u64);
     tracing::warn!(
-        topic = %delivery.topic, subscription = %delivery.subscription, ?reason, events, "events dropped"
+        topic = %delivery.topic, subscription = %delivery.subscription, %reason, events, "events dropped"
     );
 }
 

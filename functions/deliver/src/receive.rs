@@ -155,7 +155,7 @@ impl<P: Ports> Receiver<P> {
         };
         let ReceivedMessage { id, receipt, body, .. } = message;
         tracing::warn!(
-            message_id = %id.0, %to, error = error as &dyn std::error::Error,
+            message_id = %id.0, queue = %to, error = error as &dyn std::error::Error,
             "message not readable, moved as it is"
         );
         let moved = Successor { to, message: OutgoingMessage { body, group: None, delay_secs } };

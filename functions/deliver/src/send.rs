@@ -3,6 +3,7 @@
 
 mod attempt;
 mod judge;
+mod log;
 mod split;
 
 use std::sync::Arc;

@@ -55,8 +55,8 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     let act =
         |name: &SubscriptionName, settings: &mut SubscriptionSettings| editor.act(action, name, settings);
     let (record, name, handshake) = manage.change_subscription(&path, &Conditions::default(), act).await?;
-    let log_name = format!("{action:?}").to_lowercase();
-    tracing::info!(topic = %record.name, subscription = %name, action = log_name, "subscription acted on");
+    let word = action.as_str();
+    tracing::info!(topic = %record.name, subscription = %name, action = word, "subscription acted on");
     match action {
         // The operator wants deliveries now: a hold would delay them.
         Action::Resume | Action::Enable => {
@@ -91,8 +91,8 @@ pub(crate) async fn force<P: Ports>(
     require_active(settings, manage.clock.now())?;
     let forced = manage.apply(&HealthChanges::forced(&record, [name])?).await?;
     tracing::info!(
-        topic = %record.name, subscription = %name, action = "force", ended = forced.len(),
-        "subscription acted on"
+        topic = %record.name, subscription = %name, action = Action::Force.as_str(),
+        holds_ended = forced.len(), "subscription acted on"
     );
     Ok(JsonResponse::new(ForcedView {
         topic: record.name.clone(),
@@ -128,7 +128,7 @@ pub(crate) async fn rotate_secret<P: Ports>(
     };
     let (record, name, rotated) = manage.change_subscription(&path, &conditions, rotate).await?;
     tracing::info!(
-        topic = %record.name, subscription = %name, kind = ?rotated.kind, "signing secret rotated"
+        topic = %record.name, subscription = %name, signature = %rotated.kind, "signing secret rotated"
     );
     Ok(JsonResponse::versioned(rotated, subscription_etag(&record, &record.settings.subscriptions[&name])))
 }

@@ -97,7 +97,8 @@ impl<P: Ports> Manage<P> {
         };
         let (record, name) = self.change(&path.topic, &[], edit).await?;
         tracing::info!(
-            topic = %record.name, subscription = %name, ?rate, "the endpoint called back and consented"
+            topic = %record.name, subscription = %name, requests_per_minute_max = rate.0,
+            "the endpoint called back and consented"
         );
         Ok(THANKS)
     }

@@ -42,9 +42,9 @@ impl<P: Ports> Manage<P> {
         // Only this answer shows a secret that was made. So the record is answered even if the outcome of the
         // handshakes cannot be written; they are then still pending.
         self.shake_hands(record.clone(), pending, until).await.unwrap_or_else(|error| {
-            let problem = error.0;
             tracing::warn!(
-                topic = %record.name, ?problem, "outcome of handshakes not written; they are still to be run"
+                topic = %record.name, problem = error.0.kind.title(),
+                "outcome of handshakes not written; they are still to be run"
             );
             record
         })
@@ -142,8 +142,8 @@ impl<P: Ports> Manage<P> {
             let Some((name, settings)) = record.settings.subscription_mut(subscription) else { continue };
             if let Some(status) = concluded(settings, code, answer, now) {
                 tracing::info!(
-                    topic = %record.name, subscription = %name, ?answer, state = ?status.state,
-                    "endpoint asked"
+                    topic = %record.name, subscription = %name, state = %status.state,
+                    reason = status.reason, "endpoint asked"
                 );
                 settings.status = Some(status);
             }

@@ -123,7 +123,8 @@ impl<P: Ports> Manage<P> {
         let applied = timeout(&self.clock, length, self.apply(changes)).await;
         let problem = applied.map_or(Some(ProblemKind::Unavailable), |it| it.err().map(|error| error.0.kind));
         if let Some(problem) = problem {
-            tracing::warn!(%topic, ?problem, "holds not ended or forgotten; they end by themselves");
+            let problem = problem.title();
+            tracing::warn!(%topic, problem, "holds not ended or forgotten; they end by themselves");
         }
     }
 

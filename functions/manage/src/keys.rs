@@ -57,7 +57,7 @@ pub(crate) async fn regenerate_key<P: Ports>(
         Ok(())
     };
     let (record, ()) = manage.change_existing(&topic, &[], edit).await?;
-    tracing::info!(topic = %record.name, %key, "publish key replaced");
+    tracing::info!(topic = %record.name, publish_key = %key, "publish key replaced");
     Ok(JsonResponse::new(record.shown_keys()))
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn delete_key<P: Ports>(
         None => Err(permanent(key)),
     };
     let (record, ()) = manage.change_existing(&topic, &[], edit).await?;
-    tracing::info!(topic = %record.name, %key, "publish key taken away");
+    tracing::info!(topic = %record.name, publish_key = %key, "publish key removed");
     Ok(StatusCode::NO_CONTENT)
 }
 

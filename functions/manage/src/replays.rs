@@ -67,7 +67,7 @@ pub(crate) async fn replay<P: Ports>(
     // The marker is written first, because wake finds no record without one.
     manage.state.put(&layout::replaying(&replay.id), Bytes::new(), PutCondition::Always).await?;
     manage.state.put(&layout::replay(&replay.id), replay.render(), PutCondition::IfAbsent).await?;
-    tracing::info!(replay = replay.id, %topic, subscription = %name, "a replay was asked for");
+    tracing::info!(replay_id = replay.id, %topic, subscription = %name, "a replay was asked for");
     let location = format!("/replays/{}", replay.id);
     Ok(JsonResponse::accepted(replay.shown(), location).into_response())
 }
@@ -128,7 +128,7 @@ pub(crate) async fn cancel_replay<P: Ports>(
     });
     let Updated { answer, etag } = cancelled.await?;
     if etag.is_some() {
-        tracing::info!(replay = id, "a replay was cancelled");
+        tracing::info!(replay_id = id, "a replay was cancelled");
     }
     Ok(JsonResponse::new(answer.shown()))
 }
@@ -149,7 +149,11 @@ fn unknown_replay() -> Problem {
 
 fn parse(id: &str, object: Option<Object>) -> Result<ReplayRecord, Problem> {
     ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes).map_err(|error| {
-        tracing::error!(replay = id, error = &error as &dyn Error, "the record of a replay cannot be used");
+        tracing::error!(
+            replay_id = id,
+            error = &error as &dyn Error,
+            "the record of a replay cannot be used"
+        );
         Problem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
     })
 }

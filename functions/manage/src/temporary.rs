@@ -47,7 +47,7 @@ impl<P: Ports> Manage<P> {
         }
         let Some((name, settings)) = record.settings.subscription(name) else { return };
         if self.note_use(topic, name, settings).await.is_err() {
-            tracing::warn!(%topic, subscription = %name, "the use of a subscription not noted");
+            tracing::warn!(%topic, subscription = %name, "use of a subscription not stored");
         }
     }
 
@@ -64,7 +64,7 @@ impl<P: Ports> Manage<P> {
     async fn note(&self, topic: &TopicName, key: &str, idle: Duration) -> Result<(), ApiError> {
         let noted = self.activity.note(&self.state, key, idle, self.clock.now()).await;
         noted.map_err(|error| {
-            tracing::warn!(%topic, error = &error as &dyn Error, "activity not noted");
+            tracing::warn!(%topic, error = &error as &dyn Error, "activity not stored");
             match error {
                 ActivityError::Store(error) => error.into(),
                 ActivityError::Note(_) => Problem::new(ProblemKind::Internal).into(),

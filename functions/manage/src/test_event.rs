@@ -13,6 +13,7 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, Outcome, Outgoing};
 use posthaste_core::events::test_event::{TestEventError, given, sample};
+use posthaste_core::model::time::millis;
 use posthaste_core::model::{Hops, Subscription};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::Sent;
@@ -84,14 +85,15 @@ pub(crate) async fn test_event<P: Ports>(
     let (outcome, failure) = judge(subscription, &json, &sent);
     let attempt = TestAttempt {
         delivered: outcome.is_success(),
-        outcome: outcome.name().map_or("Delivered".to_owned(), |name| format!("{name:?}")),
+        outcome: outcome.name().map_or("Delivered".to_owned(), |name| name.to_string()),
         failure,
         took_ms: u64::try_from(sent.took.as_millis()).unwrap_or(u64::MAX),
         request: shown,
         response: sent.result.as_ref().ok().map(|response| shown_response(response, &secrets)),
     };
     tracing::info!(
-        topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome,
+        topic = %topic.name, subscription = %subscription.name, link = %subscription.endpoint.link(),
+        status = outcome.status(), outcome = attempt.outcome, took_ms = millis(sent.took),
         "a test event was sent"
     );
     Ok(JsonResponse::new(attempt))

@@ -56,8 +56,8 @@ pub(crate) async fn send_notices<P: Ports>(
 fn report_unsent(unsent: &Unsent, written: &PressureState) {
     let (changes, error) = (written.untold.len(), unsent as &dyn Error);
     if written.untold.iter().any(|change| change.at == written.at) {
-        tracing::error!(changes, error, "changes of the pressure not told, the next polls try again");
+        tracing::error!(notices = changes, error, "notices of pressure not sent, the next polls try again");
     } else {
-        tracing::debug!(changes, error, "changes of the pressure still not told");
+        tracing::debug!(notices = changes, error, "notices of pressure still not sent");
     }
 }

@@ -104,6 +104,6 @@ fn as_f64(reading: u64) -> f64 {
 pub(crate) fn given_up(changes: usize) {
     if changes > 0 {
         not_sent(None, changes);
-        tracing::error!(changes, "notices of pressure are dropped: too many wait to be sent");
+        tracing::error!(notices = changes, "notices of pressure are dropped: too many wait to be sent");
     }
 }

@@ -47,11 +47,21 @@ impl WakeReport {
     pub(crate) fn log(&self) {
         let Self { sent, released, left, .. } = *self;
         if sent + released + left > 0 {
-            tracing::info!(sent, released, left, "parked deliveries released");
+            tracing::info!(
+                deliveries = sent,
+                objects = released,
+                objects_left = left,
+                "parked deliveries released"
+            );
         }
         let Self { held_sent, forced_sent, held_left, .. } = *self;
         if held_sent + forced_sent + held_left > 0 {
-            tracing::info!(held_sent, forced_sent, held_left, "held deliveries released");
+            tracing::info!(
+                deliveries = held_sent,
+                deliveries_forced = forced_sent,
+                objects_left = held_left,
+                "held deliveries released"
+            );
         }
         if self.pulled_in > 0 {
             tracing::info!(objects = self.pulled_in, "the clock was set back: parked deliveries due earlier");

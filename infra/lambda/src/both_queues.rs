@@ -51,7 +51,11 @@ impl<H: BatchHandler> BatchHandler for BothQueues<H> {
             return handler.handle(batch, deadline).await;
         }
         let SqsBatch { queue, messages } = batch;
-        tracing::error!(queue, messages = messages.len(), "messages of a queue that is none of deadletter's");
+        tracing::error!(
+            queue,
+            messages = messages.len(),
+            "messages of a queue that deadletter does not serve"
+        );
         BatchResponse { failures: messages.into_iter().map(|message| message.id).collect() }
     }
 }

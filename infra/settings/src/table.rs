@@ -10,7 +10,7 @@ use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::api::LinkSettings;
 use posthaste_core::model::time::parse_duration;
-use posthaste_core::model::{AddressPolicy, KeyDigest, TopicName, origin};
+use posthaste_core::model::{AddressPolicy, KeyDigest, Secret, TopicName, origin};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::{ClientSettings, parse_dns_server};
@@ -54,6 +54,7 @@ const QUEUE_URL: Form = Form::Text("the URL of a queue");
 const BUCKET: Form = Form::Text("the name of a bucket");
 const WEB_URL: Form = Form::Text("a URL that begins with https:// or http://");
 const KEY_DIGEST: Form = Form::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
+const ADMIN_KEY_FORM: Form = Form::Secret("the admin key, 16 or more visible ASCII characters");
 const NAMESPACE: Form = Form::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
 
 const PRESSURE_PROFILES: Form = Form::Choice(&[
@@ -106,6 +107,14 @@ table! {
             "The address and port to listen on: 127.0.0.1:8080, localhost:8080 or 8080. Port 0 takes a free \
              one, and the log says which.")
             .default("127.0.0.1:8080")),
+        None;
+    ADMIN_KEY: Secret = |text| Ok(Secret::new(text)),
+        Some(ServeOption::new("key", "POSTHASTE_KEY", "KEY",
+            "The admin key, 16 or more visible ASCII characters [default: what <data-dir>/admin.key holds, \
+             which the first start makes].")
+            .form(ADMIN_KEY_FORM)
+            .more("A given key is never written to the disk. Where the file holds another one, the given key \
+                   counts, and the log warns of the file: commands on this machine read it.")),
         None;
     CONFIG: PathBuf = parsed,
         Some(ServeOption::new("config", "POSTHASTE_CONFIG", "FILE",

@@ -12,6 +12,7 @@ pub mod request;
 pub mod retry;
 pub mod settle;
 pub mod signature;
+pub mod verdict;
 
 pub use batch::{BatchAnswer, Batching, EventSize, Follow, Pack, Splitting};
 pub use decide::{AttemptState, DeadLetterReason, Outcome};

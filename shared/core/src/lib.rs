@@ -10,3 +10,4 @@ pub mod model;
 pub mod pressure;
 pub mod release;
 pub mod stored;
+mod word;

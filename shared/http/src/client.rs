@@ -132,7 +132,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             None => self.shared.names.addresses(&link.host, &self.clock).await?,
         };
         policy.check_addresses(link, &addresses).map_err(|refusal| {
-            tracing::warn!(%link, %refusal, "an endpoint's address is refused");
+            tracing::warn!(%link, error = %refusal, "an endpoint's address is refused");
             SendFailure::AddressRefused
         })?;
         Ok(addresses)
@@ -163,7 +163,7 @@ impl From<SendFailure> for Unanswered {
 fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendFailure> {
     render(request).map_err(|error| {
         // Only a path of more than 64 KiB gets here; no server would take it.
-        tracing::warn!(url = ?request.url, %error, "failed to render a request");
+        tracing::warn!(link = %request.url.link(), %error, "failed to render a request");
         SendFailure::Socket
     })
 }
@@ -171,7 +171,7 @@ fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendF
 async fn head(exchange: &mut Exchange, request: &WebhookRequest) -> Result<Response<Incoming>, SendFailure> {
     exchange.head().await.map_err(|error| {
         tracing::debug!(
-            url = ?request.url,
+            link = %request.url.link(),
             error = &error as &dyn std::error::Error,
             "failed to send a request",
         );

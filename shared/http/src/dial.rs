@@ -80,7 +80,8 @@ async fn open(
     let wire = if link.is_tls {
         let name = ServerName::try_from(link.host.clone()).map_err(|_| SendFailure::Tls)?;
         let stream = tls.connect(name, stream).await.map_err(|error| {
-            tracing::debug!(%link, %address, %error, "failed the TLS handshake");
+            let cause = &error as &dyn std::error::Error;
+            tracing::debug!(%link, %address, error = cause, "failed the TLS handshake");
             failure_of(&error)
         })?;
         Wire::Right(Box::new(stream))

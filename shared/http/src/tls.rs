@@ -70,7 +70,8 @@ fn platform_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let loaded = rustls_native_certs::load_native_certs();
     for error in &loaded.errors {
-        tracing::warn!(%error, "failed to read a part of the platform's root certificates");
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(error, "failed to read a part of the platform's root certificates");
     }
     let (_, ignored) = roots.add_parsable_certificates(loaded.certs);
     tracing::debug!(roots = roots.len(), ignored, "platform roots loaded");

@@ -1,12 +1,12 @@
 //! Fields of every log line in the workspace, read from its sources: none has a name that the writer itself
-//! uses.
+//! uses, and none is the `Debug` text of a Rust value, which readers of the log cannot use as data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use posthaste_log::RESERVED;
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
 
 /// The macros of `tracing` that write a line.
 const MACROS: [&str; 6] = ["trace", "debug", "info", "warn", "error", "event"];
@@ -19,6 +19,8 @@ const FOLDERS: [&str; 4] = ["shared", "functions", "infra", "tests"];
 struct Found {
     name: String,
     line: usize,
+    /// Whether its value is written by `Debug`.
+    is_debug: bool,
 }
 
 /// The fields of all lines that are logged in a source text.
@@ -56,7 +58,7 @@ fn arguments(tokens: &[TokenTree], found: &mut Vec<Found>) {
         match argument {
             [] => {}
             [TokenTree::Group(fields)] if fields.delimiter() == Delimiter::Brace => braced(fields, found),
-            [TokenTree::Literal(_)] => return,
+            [TokenTree::Literal(text)] => return found.extend(debug_text(text)),
             _ => found.extend(field(argument)),
         }
     }
@@ -83,7 +85,30 @@ fn field(argument: &[TokenTree]) -> Option<Found> {
         return None;
     }
     let text: String = name.iter().map(|token| token.to_string().trim_matches('"').to_owned()).collect();
-    Some(Found { name: text, line: name[0].span().start().line })
+    let value = named.get(name.len() + 1..).unwrap_or_default();
+    let is_debug = [argument, value].into_iter().any(begins_debug) || names_debug(value);
+    Some(Found { name: text, line: name[0].span().start().line, is_debug })
+}
+
+/// Whether it is `?value`.
+fn begins_debug(value: &[TokenTree]) -> bool {
+    value.first().is_some_and(|token| is_punct(token, '?'))
+}
+
+/// Whether `debug` of `tracing` makes a value, as in `debug(value)` and `value.map(field::debug)`.
+fn names_debug(value: &[TokenTree]) -> bool {
+    value.iter().any(|token| match token {
+        TokenTree::Ident(name) => name == "debug",
+        TokenTree::Group(group) => names_debug(&group.stream().into_iter().collect::<Vec<_>>()),
+        _ => false,
+    })
+}
+
+/// The text of a line, if it holds a value that is written by `Debug`.
+fn debug_text(text: &Literal) -> Option<Found> {
+    let name = text.to_string();
+    let is_debug = name.contains(":?}") || name.contains(":#?}");
+    is_debug.then(|| Found { name, line: text.span().start().line, is_debug })
 }
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -97,29 +122,62 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn no_line_has_a_field_under_a_name_of_the_writers_own() {
+/// The fields of all lines of the workspace, each with its file. The writer's own tests are left out: they are
+/// about what it does with any name and value.
+fn all_fields() -> Vec<(PathBuf, Found)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
     for folder in FOLDERS {
         sources(&root.join(folder), &mut files);
     }
-    let mut names = Vec::new();
-    let mut refused = Vec::new();
-    // The writer's own tests are about what it does with such names.
-    for file in files.iter().filter(|file| !file.ends_with("shared/log/src/lib.rs")) {
-        for found in fields_in(&fs::read_to_string(file).expect("a source can be read")) {
-            if RESERVED.contains(&found.name.as_str()) {
-                refused.push(format!("{}:{}: {}", file.display(), found.line, found.name));
-            }
-            names.push(found.name);
-        }
-    }
+    files.retain(|file| !file.ends_with("shared/log/src/lib.rs"));
+    let fields = |file: PathBuf| {
+        let found = fields_in(&fs::read_to_string(&file).expect("a source can be read"));
+        found.into_iter().map(move |found| (file.clone(), found))
+    };
+    files.into_iter().flat_map(fields).collect()
+}
+
+/// The places of the fields that are to be found.
+fn places(is_meant: impl Fn(&Found) -> bool) -> Vec<String> {
+    let place = |(file, found): (PathBuf, Found)| {
+        is_meant(&found).then(|| format!("{}:{}: {}", file.display(), found.line, found.name))
+    };
+    all_fields().into_iter().filter_map(place).collect()
+}
+
+#[test]
+fn no_line_has_a_field_under_a_name_of_the_writers_own() {
+    let refused = places(|found| RESERVED.contains(&found.name.as_str()));
     assert!(refused.is_empty(), "name these fields otherwise, as in `link = %target`: {refused:#?}");
     // The search finds what there is.
     for name in ["link", "topic", "subscription", "error", "outcome", "status"] {
-        assert!(names.iter().any(|found| found == name), "{name} in {} files", files.len());
+        assert!(!places(|found| found.name == name).is_empty(), "{name}");
     }
+}
+
+#[test]
+fn no_line_has_the_debug_text_of_a_value() {
+    let refused = places(|found| found.is_debug);
+    assert!(
+        refused.is_empty(),
+        "give these fields data: a number with its unit in the name, or a word by Display: {refused:#?}"
+    );
+}
+
+#[test]
+fn values_by_debug_are_found_in_every_form() {
+    let check = |call: &str, expected: &[&str]| {
+        let found = fields_in(&format!("fn f() {{ {call}; }}"));
+        let names: Vec<_> = found.into_iter().filter(|it| it.is_debug).map(|it| it.name).collect();
+        assert_eq!(names, expected, "{call}");
+    };
+    check(
+        r#"tracing::info!(?a, b = ?c.d, e = debug(f), g = h.map(field::debug), "t")"#,
+        &["a", "b", "e", "g"],
+    );
+    check(r#"tracing::info!(a = tracing::field::debug(&b), %c, d, e = ok?, "text")"#, &["a"]);
+    check(r#"tracing::info!(a, "text {b:?}")"#, &["\"text {b:?}\""]);
 }
 
 #[test]

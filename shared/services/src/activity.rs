@@ -70,7 +70,7 @@ impl Activity {
     async fn note_or_log<S: ObjectStore>(&self, store: &S, entity: Entity, idle: Duration, at: Timestamp) {
         let key = entity.0.clone();
         if let Err(error) = self.note_entity(store, entity, idle, at).await {
-            tracing::warn!(%key, error = &error as &dyn std::error::Error, "activity not noted");
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "activity not stored");
         }
     }
 

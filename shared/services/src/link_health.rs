@@ -169,7 +169,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         for index in (0..LINK_SHARDS).filter(is_listed) {
             match self.read(index).await {
                 Err(error @ LinksError::Object(_)) => {
-                    tracing::error!(index, error = &error as &dyn std::error::Error, "links passed over");
+                    let key = layout::links(index);
+                    tracing::error!(%key, error = &error as &dyn std::error::Error, "states of links left out, a newer program wrote them");
                     continue;
                 }
                 read => read?,
@@ -201,7 +202,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
         if let Err(error) = read {
             tracing::warn!(
-                %key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well"
+                %key, error = &*error as &dyn std::error::Error, "states of links not read, they count as healthy"
             );
             let mut shards = self.shared.shards.lock();
             let known = &mut shards[index % LINK_SHARDS];
@@ -220,7 +221,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                     Err(error @ FormatError::Malformed(..)) => {
                         tracing::error!(
                             %key, error = &error as &dyn std::error::Error,
-                            "links not understood, they count as well"
+                            "states of links not understood, they count as healthy"
                         );
                         Shard::default()
                     }

@@ -82,7 +82,7 @@ where
             not_sent(Some(about), left_out);
             tracing::warn!(
                 topic = %about, notices = left_out,
-                "notices not sent: they tell of an earlier topic of this name"
+                "notices not sent: they are about an earlier topic of this name"
             );
         }
         // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep
@@ -202,7 +202,7 @@ where
             Err(RegistryError::Store(error)) if error.kind == ErrorKind::Damaged => error,
             Ok(_) | Err(RegistryError::Store(_)) => return found.map_err(NoticeError::Topic),
         };
-        tracing::error!(topic = %name, error, "the topic's record says nothing of notices");
+        tracing::error!(topic = %name, error, "no notices are sent: the topic's record cannot be used");
         Ok(None)
     }
 }

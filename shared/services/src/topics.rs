@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::{TryStreamExt, future};
 use parking_lot::Mutex;
+use posthaste_core::model::time::millis;
 use posthaste_core::model::{Timestamp, Topic, TopicName};
 use posthaste_core::stored::{RecordError, TopicRecord, layout};
 
@@ -189,8 +190,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         if let Some(before) = before
             && next_good.as_ref().is_none_or(|next| next.etag != before.etag)
         {
-            let took = self.clock.monotonic().saturating_sub(asked_at);
-            let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            let took_ms = millis(self.clock.monotonic().saturating_sub(asked_at));
             tracing::info!(
                 id = ROUTES_RESET, topic = %before.topic.name, took_ms, "routes reset, the topic has changed"
             );

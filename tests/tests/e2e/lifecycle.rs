@@ -22,6 +22,37 @@ fn a_second_process_on_the_same_folder_is_refused() {
 }
 
 #[test]
+fn a_server_says_where_its_admin_key_is_and_takes_a_given_one() {
+    let home = Home::new();
+    let started = |server: &Server| server.log().into_iter().find(|line| line.contains("listening")).unwrap();
+    let server = home.serve();
+    let line = started(&server);
+    let [data_dir, key_file] = [home.path().to_owned(), home.path().join("admin.key")];
+    assert!(line.contains(&format!(r#""data_dir":"{}""#, data_dir.display())), "{line}");
+    assert!(line.contains(&format!(r#""admin_key_from":"{}""#, key_file.display())), "{line}");
+    server.stop();
+    // The file of this folder holds another key by now.
+    let server = Server::start(home.path(), &["--key", "-given-by-the-operator"]);
+    assert!(started(&server).contains(r#""admin_key_from":"--key or POSTHASTE_KEY""#));
+    assert!(server.log().iter().any(|line| line.contains("delete the file")), "{:?}", server.log());
+    let topics = |key: &str| {
+        let authorization = format!("Bearer {key}");
+        server.api().send("GET", "/topics", &[("authorization", &authorization)], b"").unwrap().status
+    };
+    let kept = std::fs::read_to_string(key_file).unwrap();
+    assert_eq!((topics("-given-by-the-operator"), topics(kept.trim())), (200, 401));
+    server.stop();
+}
+
+#[test]
+fn a_given_key_that_is_too_short_is_refused_and_not_shown() {
+    let home = Home::new();
+    let (code, log) = Server::fail_to_start(home.path(), &["--key", "a-short-key"]);
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("16 or more") && !log.contains("a-short-key"), "{log}");
+}
+
+#[test]
 fn health_and_its_description_need_no_key() {
     let home = Home::new();
     let server = home.serve();

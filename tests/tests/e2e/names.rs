@@ -47,7 +47,7 @@ fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
         (&json!(1), &json!("ResolutionError"))
     );
     assert_eq!(names.asked(), ["gone.example.com"; 2]);
-    let told = |line: &String| line.contains("does_not_exist: true");
+    let told = |line: &String| line.contains("the host name does not exist");
     assert_eq!(server.log().iter().filter(|line| told(line)).count(), 1);
     assert_eq!(
         home.run_json(&server, &["links"])["links"],

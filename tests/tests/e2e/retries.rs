@@ -5,8 +5,9 @@ use std::time::Duration;
 use posthaste_tests::endpoint::{Answer, Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
-use posthaste_tests::patience::now;
-use serde_json::json;
+use posthaste_tests::patience::{now, wait_until};
+use posthaste_tests::server::Server;
+use serde_json::{Value, json};
 
 /// The time between two requests as the endpoint saw them.
 fn waits(requests: &[Received]) -> Vec<Duration> {
@@ -133,4 +134,41 @@ fn a_floor_of_a_status_lengthens_the_wait_after_it() {
     topic.publish(&cloud_event("1"));
     assert!(waits(&endpoint.wait_for("/500", 2))[0] >= Duration::from_secs(2));
     assert!(waits(&endpoint.wait_for("/503", 2))[0] >= Duration::from_secs(3));
+}
+
+/// The line of the log about an attempt at this event, as soon as it is there.
+fn attempt_line(server: &Server, message: &str, event: &str) -> Value {
+    let is_meant = |line: &Value| line["message"] == message && line["event_id"] == event;
+    wait_until("a line about the attempt", || {
+        server.log().iter().filter_map(|line| serde_json::from_str(line).ok()).find(is_meant)
+    })
+}
+
+#[test]
+fn the_log_says_as_data_what_the_endpoint_answered_and_what_comes_next() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = Server::start(home.path(), &["--log-filter", "info,posthaste_deliver=debug"]);
+    let policy = json!({ "retryPolicy": { "maxDeliveryAttempts": 2 } });
+    let settings = subscription_with(&endpoint.on("/a", &[503, 500]), &policy);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("first"));
+    home.wait_for_dead_letter("orders", "billing");
+    let webhook_id = endpoint.received("/a")[0].header("webhook-id").unwrap().to_owned();
+    let line = attempt_line(&server, "delivery attempt failed", "first");
+    let expected = json!({
+        "webhook_id": webhook_id, "topic": "orders", "subscription": "billing",
+        "link": endpoint.url(""), "attempt": 1, "status": 503, "outcome": "Busy", "verdict": "retry",
+    });
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(line[name], *value, "{name} in {line}");
+    }
+    assert!(line["took_ms"].is_f64() && line["retry_at"].is_string() && line["reason"].is_null(), "{line}");
+    endpoint.on("/a", &[204]);
+    topic.publish(&cloud_event("second"));
+    let line = attempt_line(&server, "delivered", "second");
+    let shown = (&line["status"], &line["verdict"], &line["attempt"]);
+    assert_eq!(shown, (&json!(204), &json!("delivered"), &json!(1)), "{line}");
+    assert!(line["link"].is_string() && line["webhook_id"].is_string() && line["took_ms"].is_f64(), "{line}");
+    let last = server.log().into_iter().find(|line| line.contains("MaxDeliveryAttemptsExceeded")).unwrap();
+    assert!(last.contains(r#""verdict":"dead letter""#), "{last}");
 }

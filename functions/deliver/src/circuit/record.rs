@@ -10,6 +10,7 @@ use posthaste_core::circuit::{
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
 use posthaste_services::stop_at;
+use tracing::field::display;
 
 use super::Circuit;
 use super::route::{Probe, Route};
@@ -84,7 +85,11 @@ impl<P: Ports> Circuit<P> {
         }
         let pause = pause(request.outcome, now)?;
         if pause.is_brief {
-            tracing::debug!(link = %target, until = %pause.until, "the endpoint asked for a brief pause");
+            tracing::debug!(
+                link = %target.link(), topic = target.topic().map(display),
+                subscription = target.subscription().map(display), until = %pause.until,
+                "the endpoint asked for a brief pause"
+            );
             pauses.begin(target, pause.until, now);
             return None;
         }
@@ -143,11 +148,11 @@ impl<P: Ports> Circuit<P> {
             Some(Ok(changed)) => changed,
             Some(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "state of an endpoint not noted");
+                tracing::warn!(error, "state of an endpoint not stored");
                 return self.pause_here(seen);
             }
             None => {
-                tracing::warn!("state of an endpoint not noted in time");
+                tracing::warn!("state of an endpoint not stored in time");
                 return self.pause_here(seen);
             }
         };
@@ -188,27 +193,28 @@ impl<P: Ports> Circuit<P> {
 }
 
 fn log_state_change(target: &Target, condition: &Condition) {
-    let Condition { phase, hold, until, failures, failing_since, last, .. } = condition;
-    let outcome = last.outcome;
-    match (phase, target) {
+    let Condition { phase: state, hold, until, failures, failing_since, last, .. } = condition;
+    let (link, outcome, status) = (target.link(), last.outcome, last.status);
+    let (topic, subscription) = (target.topic().map(display), target.subscription().map(display));
+    match (state, target) {
         (Phase::Recovering, _) if condition.forced => tracing::info!(
-            link = %target, %failing_since, failures, ?outcome,
-            "what waits is let through, though nothing has succeeded yet"
+            %link, topic, subscription, %failing_since, failures, %outcome, status,
+            "waiting deliveries go out again, though none has succeeded yet"
         ),
         (Phase::Recovering, _) => tracing::info!(
-            link = %target, %failing_since, failures, "endpoint answers again, what waits is let through"
+            %link, topic, subscription, %failing_since, failures,
+            "the endpoint answers again, waiting deliveries go out"
         ),
         _ if condition.is_pause() => tracing::info!(
-            link = %target, %until, ?outcome, status = last.status,
+            %link, topic, subscription, %until, %outcome, status,
             "the endpoint asked for a pause, its subscription waits"
         ),
         (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
-            id = LINK_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
+            id = LINK_FAILED, %link, %state, hold, %until, failures, %outcome, status,
             "delivery to the link failed, it gets no requests for now"
         ),
         (Phase::Glitch | Phase::Retry, Target::Subscription { .. }) => tracing::warn!(
-            id = EXCHANGE_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
-            status = last.status,
+            id = EXCHANGE_FAILED, %link, topic, subscription, %state, hold, %until, failures, %outcome, status,
             "delivery failed after the link was reached, the subscription gets no requests for now"
         ),
     }

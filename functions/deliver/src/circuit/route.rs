@@ -131,7 +131,7 @@ impl<P: Ports> Circuit<P> {
         let end = self.clock.monotonic() + LOOK_TIME;
         let gate = stop_at(&self.clock, end, self.links.decide(target, is_suspected)).await;
         let gate = gate.unwrap_or_else(|| {
-            tracing::warn!(link = %target, "links not looked up in time, they count as well");
+            tracing::warn!(link = %target.link(), "state of a link not read in time, it counts as healthy");
             CircuitDecision::Open
         });
         stricter(gate, self.counts.pauses.decide(target, self.clock.now()))
@@ -141,12 +141,19 @@ impl<P: Ports> Circuit<P> {
         let by = self.entropy.uuid().to_string();
         match stop_at(&self.clock, self.clock.monotonic() + LOOK_TIME, self.links.claim(target, &by)).await {
             Some(Ok(Some(probed))) => {
-                tracing::info!(link = %target, "asking whether it is well again");
+                tracing::info!(
+                    link = %target.link(), topic = target.topic().map(display),
+                    subscription = target.subscription().map(display), "one delivery goes out as a probe"
+                );
                 Claimed::Probe(Probe { by, probed })
             }
             Some(Ok(None)) => Claimed::ByAnother,
             Some(Err(error)) => {
-                tracing::warn!(link = %target, error = &error as &dyn std::error::Error, "probe not noted");
+                tracing::warn!(
+                    link = %target.link(), topic = target.topic().map(display),
+                    subscription = target.subscription().map(display),
+                    error = &error as &dyn std::error::Error, "probe not stored"
+                );
                 Claimed::Unknown
             }
             None => Claimed::Unknown,

@@ -1,20 +1,19 @@
 //! One HTTP request of an attempt.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderValue;
 use metrics::{counter, histogram};
+use posthaste_core::attempt::request::webhook_id;
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
-use posthaste_core::model::EndpointUrl;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::outbound::{Outbound, Sent, delivery};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
 use crate::circuit::route::Route;
 use crate::invocation::Invocation;
-use crate::late_answers::{LateAnswers, LateEvent};
+use crate::late_answers::{LateAnswers, LateEvent, LateRequest};
 use crate::payloads::LoadedPayload;
 use crate::plan::{RequestKind, RequestPlan};
 
@@ -50,11 +49,13 @@ impl<P: Ports> Attempts<P> {
         })?;
         let sent = Outbound { webhook: &*self.webhook, clock: &self.clock }.send(request).await;
         let acknowledged = acknowledged(invocation, plan, run, &sent);
-        let outcome = RequestOutcome { began, started, outcome: sent.outcome, acknowledged };
-        report(plan, route.endpoint, run.len(), &outcome, sent.took);
+        let (outcome, took, webhook_id) = (sent.outcome, sent.took, webhook_id(&events));
+        let outcome = RequestOutcome { began, started, took, webhook_id, outcome, acknowledged };
+        count(plan, run.len(), &outcome);
         if let Some(answer) = sent.late {
             let events = || run.iter().map(|event| late_event(invocation, plan, event)).collect();
-            self.late_answers.let_go_on(answer, &route.target, &plan.subscription, events);
+            let late = LateRequest { answer, webhook_id: outcome.webhook_id.clone() };
+            self.late_answers.let_go_on(late, &route.target, &plan.subscription, events);
         }
         Ok(outcome)
     }
@@ -98,31 +99,15 @@ fn acknowledged(
 }
 
 /// Counts a request, answered or not. The counts are of events, as in Event Grid.
-fn report(
-    plan: &RequestPlan,
-    endpoint: &EndpointUrl,
-    events: usize,
-    request: &RequestOutcome,
-    took: Duration,
-) {
+fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     let subscription = &plan.subscription;
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
-    histogram!("DestinationProcessingDurationInMs", &labels).record(took.as_secs_f64() * 1000.0);
-    let attempt = plan.kind.attempts_before.saturating_add(1);
-    let (failed, outcome) = request.failures(events).unwrap_or((0, request.outcome));
-    let delivered = events - failed;
-    if delivered > 0 {
-        counter!("DeliverySuccessCount", &labels).increment(delivered as u64);
-        tracing::debug!(
-            topic = %subscription.topic, subscription = %subscription.name,
-            events = delivered, attempt, ?took, "delivered"
-        );
+    histogram!("DestinationProcessingDurationInMs", &labels).record(request.took.as_secs_f64() * 1000.0);
+    let failed = request.failures(events);
+    if events > failed {
+        counter!("DeliverySuccessCount", &labels).increment((events - failed) as u64);
     }
     if failed > 0 {
         counter!("DeliveryAttemptFailCount", &labels).increment(failed as u64);
-        tracing::info!(
-            topic = %subscription.topic, subscription = %subscription.name, ?endpoint,
-            events = failed, attempt, ?outcome, ?took, "delivery attempt failed"
-        );
     }
 }

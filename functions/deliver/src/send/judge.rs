@@ -23,6 +23,9 @@ pub(super) struct RequestOutcome {
     pub(super) began: Timestamp,
     /// The start by the clock's `monotonic`.
     pub(super) started: Duration,
+    /// From the start of the request to its end.
+    pub(super) took: Duration,
+    pub(super) webhook_id: String,
     /// The outcome of the request as a whole.
     pub(super) outcome: Outcome,
     pub(super) acknowledged: Acknowledged,
@@ -39,11 +42,9 @@ impl RequestOutcome {
         }
     }
 
-    /// The number of the request's events that failed, and their outcome.
-    pub(super) fn failures(&self, events: usize) -> Option<(usize, Outcome)> {
-        let mut failed = (0..events).map(|index| self.of(index)).filter(|outcome| !outcome.is_success());
-        let first = failed.next()?;
-        Some((1 + failed.count(), first))
+    /// The number of the request's events that failed.
+    pub(super) fn failures(&self, events: usize) -> usize {
+        (0..events).filter(|index| !self.of(*index).is_success()).count()
     }
 }
 
@@ -82,7 +83,8 @@ mod tests {
     }
 
     fn request(outcome: Outcome, acknowledged: Acknowledged) -> RequestOutcome {
-        RequestOutcome { began: START, started: Duration::ZERO, outcome, acknowledged }
+        let (started, took) = (Duration::ZERO, Duration::ZERO);
+        RequestOutcome { began: START, started, took, webhook_id: String::new(), outcome, acknowledged }
     }
 
     /// The verdict over an event that expires in an hour.
@@ -149,13 +151,13 @@ mod tests {
         let request = request(answered(200), acknowledged);
         let failed = Outcome::Unacknowledged { status: 200 };
         assert_eq!([0, 1, 2].map(|index| request.of(index)), [answered(200), failed, answered(200)]);
-        assert_eq!(request.failures(3), Some((1, failed)));
+        assert_eq!((request.of(1), request.failures(3)), (failed, 1));
     }
 
     #[test]
     fn a_failure_is_the_failure_of_all_events() {
         let failed = request(answered(503), Acknowledged::All);
-        assert_eq!((failed.of(7), failed.failures(4)), (answered(503), Some((4, answered(503)))));
-        assert_eq!(request(answered(202), Acknowledged::All).failures(4), None);
+        assert_eq!((failed.of(7), failed.failures(4)), (answered(503), 4));
+        assert_eq!(request(answered(202), Acknowledged::All).failures(4), 0);
     }
 }

@@ -11,6 +11,7 @@ use posthaste_ports::{Clock, Ports};
 
 use super::Sender;
 use super::judge::RequestOutcome;
+use super::log::RequestLog;
 use crate::circuit::record::CompletedRequest;
 use crate::circuit::route::Route;
 use crate::invocation::{EntryRef, Invocation};
@@ -60,7 +61,10 @@ impl<P: Ports> Sender<P> {
             let was_refused = run.iter().filter_map(last_of).any(LastAttempt::was_refused);
             let answer = BatchAnswer { outcome, events: run.len(), was_refused };
             let follow = splitting.follow(answer, &plan.subscription.retry);
+            let link = progress.route.target.link();
+            let log = RequestLog { invocation, plan, link, request: &request, ended_at: now };
             if follow == Follow::Split {
+                log.split(run.len());
                 progress.refused = LastAttempt::of(outcome, now);
                 let took = self.clock.monotonic().saturating_sub(request.started);
                 let left = self.time_to_start(invocation, plan);
@@ -71,7 +75,9 @@ impl<P: Ports> Sender<P> {
             let is_fallback = progress.route.is_fallback;
             let judge = |event: &LoadedPayload, outcome| {
                 let expires_at = invocation.entry(event.at).expires_at;
-                (event.at, plan.verdict(is_fallback, outcome, expires_at, now))
+                let verdict = plan.verdict(is_fallback, outcome, expires_at, now);
+                log.event(event, outcome, verdict);
+                (event.at, verdict)
             };
             let judged = run.iter().enumerate().map(|(index, event)| judge(event, request.of(index)));
             progress.verdicts.extend(judged);
@@ -82,11 +88,7 @@ impl<P: Ports> Sender<P> {
                 progress.verdicts.extend(rest.map(|event| judge(&event, outcome)));
             }
             if follow == Follow::JudgeAll {
-                tracing::info!(
-                    topic = %plan.subscription.topic, subscription = %plan.subscription.name,
-                    status = outcome.status(),
-                    "the endpoint refuses each event of a batch alike, the rest is not sent one by one"
-                );
+                log.refused_alike();
             }
         }
         (progress.verdicts, is_gone)

@@ -38,7 +38,7 @@ impl Successors {
     pub(crate) fn dead(&mut self, letter: &DeadLetter, policy: Option<&DeadLetterPolicy>) {
         let delivery = &letter.delivery;
         tracing::warn!(
-            topic = %delivery.topic, subscription = %delivery.subscription, reason = ?letter.reason,
+            topic = %delivery.topic, subscription = %delivery.subscription, reason = %letter.reason,
             events = delivery.events.len(), attempts = delivery.attempts,
             "events on their way to the dead letters"
         );

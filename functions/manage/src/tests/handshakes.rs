@@ -181,7 +181,7 @@ async fn an_endpoint_that_cannot_be_asked_has_failed_and_is_written_all_the_same
     api.endpoint.answer(|_| Err(SendFailure::Resolution { does_not_exist: true }));
     let answer = api.put(PATH, asked("CloudEvents")).await;
     assert_eq!((answer.status, state(&answer)), (201, "Failed".to_owned()));
-    let reason = "the endpoint could not be asked: the host name was not resolved";
+    let reason = "the endpoint could not be asked: the host name does not exist";
     assert_eq!(answer.json()["status"]["reason"], reason);
 }
 

@@ -24,14 +24,14 @@ const MINUTES_BETWEEN: u64 = 60;
 pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
     let now = run.ports.clock.now();
     for kind in KINDS.iter().filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute) {
-        let objects = kind.name;
+        let name = kind.name;
         match run.in_time(delete_old(run, kind, now)).await {
             Some(Ok(0)) => {}
-            Some(Ok(deleted)) => tracing::info!(objects, deleted, "old objects deleted"),
+            Some(Ok(deleted)) => tracing::info!(kind = name, objects = deleted, "old objects deleted"),
             Some(Err(error)) => {
-                tracing::warn!(objects, error = &error as &dyn Error, "old objects not deleted");
+                tracing::warn!(kind = name, error = &error as &dyn Error, "old objects not deleted");
             }
-            None => tracing::warn!(objects, "old objects not deleted in time"),
+            None => tracing::warn!(kind = name, "old objects not deleted in time"),
         }
     }
 }

@@ -15,8 +15,8 @@ pub(super) async fn work<P: Ports, E: Error + 'static>(
     match run.in_time(work).await {
         Some(Ok(())) => {}
         Some(Err(error)) => {
-            tracing::error!(job, error = &error as &dyn Error, "failed, the next run goes on");
+            tracing::error!(job, error = &error as &dyn Error, "a job failed, the next run goes on");
         }
-        None => tracing::error!(job, "not done in time, the next run goes on"),
+        None => tracing::error!(job, "a job was not done in time, the next run goes on"),
     }
 }

@@ -39,7 +39,7 @@ impl<'a, P: Ports> Forced<'a, P> {
     pub(crate) async fn begin(&mut self, has_moved: bool) {
         self.requests = requests::all(self.run.ports).await.unwrap_or_else(|error| {
             let error = &error as &dyn Error;
-            tracing::error!(error, "requests not read, the next run forces deliveries");
+            tracing::error!(error, "requests to force deliveries not read, the next run tries again");
             Vec::new()
         });
         if has_moved {
@@ -85,7 +85,7 @@ impl<'a, P: Ports> Forced<'a, P> {
         };
         if let Err(error) = ended {
             let error = &error as &dyn Error;
-            tracing::error!(error, "requests not written, the next run forces once more");
+            tracing::error!(error, "progress of forced deliveries not stored, the next run may send copies");
         }
     }
 

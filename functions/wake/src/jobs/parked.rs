@@ -80,7 +80,7 @@ impl<'a, P: Ports> Parked<'a, P> {
             Ok(false) => {}
             Err(error) => {
                 let error = &error as &dyn Error;
-                tracing::warn!(error, "the start of the list not scanned, tried again in an hour");
+                tracing::warn!(error, "the oldest parked deliveries not looked for, tried again in an hour");
             }
         }
     }

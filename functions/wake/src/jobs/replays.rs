@@ -44,7 +44,11 @@ async fn replay_open<P: Ports>(run: Run<'_, P>) -> Result<(), PortError> {
         let id = marker.key.strip_prefix(layout::REPLAYING).unwrap_or_default();
         let replayed = catch_panic(Box::pin(replay(run, id, &marker))).await;
         if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
-            tracing::error!(replay = id, error = &error as &dyn Error, "a replay does not get on");
+            tracing::error!(
+                replay_id = id,
+                error = &error as &dyn Error,
+                "a replay made no progress, the next run tries again"
+            );
         }
     }
     Ok(())

@@ -49,7 +49,10 @@ impl<'a, P: Ports> SetBack<'a, P> {
                 Ok(false) => return,
                 Err(error) => {
                     let error = &error as &dyn Error;
-                    tracing::warn!(error, "parked deliveries not scanned, the next run does");
+                    tracing::warn!(
+                        error,
+                        "parked deliveries not checked for wrong minutes, the next run tries again"
+                    );
                     return;
                 }
             }

@@ -106,7 +106,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
             Ok(Err(error)) => error as &dyn Error,
             Err(error) => error,
         };
-        tracing::error!(%topic, error, "temporary topic not swept");
+        tracing::error!(%topic, error, "temporary topic not checked, the next run tries again");
         Some(Swept::default())
     }
 }

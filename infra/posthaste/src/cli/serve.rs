@@ -61,6 +61,8 @@ impl Visitor for Options {
         let arg = arg.value_parser(parser(option, setting.parse)).default_values(option.default);
         let arg = arg.help_heading(option.heading);
         self.0.push(match option.form {
+            // A key may begin with a hyphen.
+            Form::Secret(_) => arg.hide_env_values(true).allow_hyphen_values(true),
             Form::List(_) => arg.action(ArgAction::Append).value_delimiter(','),
             Form::Files => arg.action(ArgAction::Append),
             _ => arg,

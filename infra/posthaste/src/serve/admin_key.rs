@@ -1,4 +1,5 @@
-//! The admin key. The first start makes it, in the data folder and for its owner alone; later starts read it.
+//! The admin key: the one that was given, or the data folder's. The first start makes that one, for its owner
+//! alone; later starts read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,6 +15,9 @@ use crate::commands::ADMIN_KEY_FILE;
 
 /// Random bytes in a new key.
 const KEY_BYTES: usize = 32;
+
+/// The ends of lines that may follow the key in its file.
+const LINE_ENDS: [char; 2] = ['\r', '\n'];
 
 /// Error of a server without an admin key.
 #[derive(Debug, thiserror::Error)]
@@ -32,10 +36,40 @@ pub enum AdminKeyError {
         path.display()
     )]
     NotAKey { path: PathBuf },
+    /// The key that was given is none. It is a secret, so the message does not show it.
+    #[error(
+        "the key given by --key or POSTHASTE_KEY cannot be the admin key: expected {ADMIN_KEY_CHARS_MIN} or \
+         more visible ASCII characters without a space"
+    )]
+    Unusable,
+}
+
+/// A key that was given, if it can be the admin key.
+pub fn checked(given: Secret) -> Result<Secret, AdminKeyError> {
+    if is_key(given.expose()) { Ok(given) } else { Err(AdminKeyError::Unusable) }
+}
+
+/// The key of a server: the one that was given, which is not written down, or the data folder's. The caller
+/// holds the folder's lock.
+pub fn open(
+    given: Option<&Secret>,
+    data_dir: &Path,
+    entropy: &impl Entropy,
+) -> Result<Secret, AdminKeyError> {
+    let Some(given) = given else { return read_or_make(data_dir, entropy) };
+    let path = data_dir.join(ADMIN_KEY_FILE);
+    if fs::read_to_string(&path).is_ok_and(|text| text.trim_end_matches(LINE_ENDS) != given.expose()) {
+        tracing::warn!(
+            path = %path.display(),
+            "the admin key is the given one; delete the file, which holds another: commands on this machine \
+             read it and are refused"
+        );
+    }
+    Ok(given.clone())
 }
 
 /// Reads the key of a data folder, or makes it. The caller holds the folder's lock.
-pub fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, AdminKeyError> {
+fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, AdminKeyError> {
     let path = data_dir.join(ADMIN_KEY_FILE);
     let failed = |action| {
         let path = path.clone();
@@ -58,9 +92,12 @@ pub fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, A
 }
 
 fn parse(text: &str) -> Option<Secret> {
-    let key = text.trim_end_matches(['\r', '\n']);
-    let is_key = key.len() >= ADMIN_KEY_CHARS_MIN && key.bytes().all(|byte| byte.is_ascii_graphic());
-    is_key.then(|| Secret::new(key))
+    let key = text.trim_end_matches(LINE_ENDS);
+    is_key(key).then(|| Secret::new(key))
+}
+
+fn is_key(text: &str) -> bool {
+    text.len() >= ADMIN_KEY_CHARS_MIN && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Writes the whole file or none of it, so that a crash never leaves half a key behind.
@@ -104,5 +141,24 @@ mod tests {
         }
         fs::write(&path, "a-key-of-my-own-choice\n").unwrap();
         assert_eq!(key(folder.path(), 1).unwrap(), "a-key-of-my-own-choice");
+    }
+    #[test]
+    fn a_given_key_counts_and_is_not_written_down() {
+        let (folder, given) = (tempfile::tempdir().unwrap(), Secret::new("-given-by-the-operator"));
+        let path = folder.path().join(ADMIN_KEY_FILE);
+        let opened = || open(Some(&given), folder.path(), &SeededEntropy::new(1)).unwrap();
+        assert!(opened().matches(given.expose()) && !path.exists());
+        fs::write(&path, "another-key-of-this-folder\n").unwrap();
+        assert!(opened().matches(given.expose()));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "another-key-of-this-folder\n");
+    }
+
+    #[test]
+    fn a_given_key_is_as_long_as_any_and_its_error_does_not_show_it() {
+        assert!(checked(Secret::new("exactly-16-chars")).is_ok());
+        for bad in ["only-15-chars..", "with a space in it", "with-an-ümlaut-in-it", "a-line-end-behind\n"] {
+            let error = checked(Secret::new(bad)).unwrap_err().to_string();
+            assert!(!error.contains(bad) && error.contains("POSTHASTE_KEY"), "{error}");
+        }
     }
 }

@@ -34,7 +34,8 @@ impl App {
     /// Opens the data folder, which one process can do at a time, and begins to serve.
     pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
         let local = open(settings).await?;
-        let admin_key = admin_key::read_or_make(&settings.data_dir, &SystemEntropy)?;
+        let given = settings.admin_key.as_ref();
+        let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
         let metrics = metrics::install()?;
         let bind = |source| ServeError::Listen { address: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
@@ -91,7 +92,8 @@ impl App {
             }
         };
         if timeout_at::timeout(&SystemClock, timeout, ended).await.is_none() {
-            tracing::warn!(?timeout, "what was still in flight is cut short");
+            let timeout_s = timeout.as_secs_f64();
+            tracing::warn!(timeout_s, "what was still in flight is cut short");
         }
         self.tasks.shutdown().await;
         self.local.close().await;

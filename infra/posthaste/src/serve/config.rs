@@ -2,6 +2,7 @@
 
 use posthaste_core::model::Secret;
 use tokio::task::spawn_blocking;
+use tracing::field::display;
 
 use super::error::ServeError;
 use crate::client::Client;
@@ -19,10 +20,10 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
     };
     let applied = spawn_blocking(put_all).await.map_err(ServeError::Task)?.map_err(ServeError::Config)?;
     for entity in &applied.entities {
-        let subscription = entity.subscription.as_deref().unwrap_or_default();
-        let state = entity.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
+        let state = entity.status.as_ref().map(|status| display(status.state));
         tracing::info!(
-            topic = entity.topic, subscription, change = %word(&entity.change), state, "configuration applied"
+            topic = entity.topic, subscription = entity.subscription, change = %word(&entity.change), state,
+            "configuration applied"
         );
     }
     if !applied.secrets.is_empty() {

@@ -20,7 +20,9 @@ pub(super) fn raise_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile).current;
     if limit.is_some_and(|limit| limit < DESCRIPTORS_ENOUGH) {
         tracing::warn!(
-            ?limit, before = ?current, "few open files are allowed; raise the hard limit (ulimit -Hn)"
+            open_files_max = limit,
+            open_files_max_before = current,
+            "few open files are allowed; raise the hard limit (ulimit -Hn)"
         );
     }
     limit
@@ -32,8 +34,12 @@ pub(super) fn requests_max(wanted: usize, limit: Option<u64>) -> usize {
     let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let fit = (limit - limit / KEPT_PART).saturating_sub(OPERATORS_MAX).max(1);
     if fit < wanted {
-        let message = "the limit of open files allows fewer requests at once than --connections-max";
-        tracing::warn!(requests_max = fit, connections_max = wanted, limit, "{message}");
+        tracing::warn!(
+            requests_max = fit,
+            connections_max = wanted,
+            open_files_max = limit,
+            "the limit of open files allows fewer requests at once than --connections-max"
+        );
     }
     wanted.min(fit)
 }

@@ -183,7 +183,9 @@ async fn connection<C: Clock>(
     };
     match ended {
         Some(Ok(())) => {}
-        Some(Err(error)) => tracing::debug!(%error, "connection ended"),
+        Some(Err(error)) => {
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection ended");
+        }
         None => tracing::debug!(
             "connection closed: its client sends or reads nothing, and others wait or its time is over"
         ),
@@ -211,7 +213,7 @@ async fn answer<C: Clock>(
 /// Logs a panic. It ends its own connection and no other.
 fn note_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "a request failed inside");
+        tracing::error!(%error, "a connection failed by a fault of posthaste");
     }
 }
 

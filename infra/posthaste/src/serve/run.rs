@@ -1,5 +1,7 @@
 //! The process around a server: its log, its signals, its end.
 
+use std::path::{Path, PathBuf};
+
 use posthaste_core::model::Secret;
 use posthaste_settings::{Values, table};
 use tokio::runtime;
@@ -9,7 +11,7 @@ use super::error::ServeError;
 use super::settings::ServeSettings;
 use super::{config, descriptors, links, log, pressure};
 use crate::cli::{Global, ServeArgs};
-use crate::commands::{Checked, check_files};
+use crate::commands::{ADMIN_KEY_FILE, Checked, check_files};
 use crate::error::CommandError;
 use crate::signals::Signals;
 
@@ -34,20 +36,37 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
     let mut signals = Signals::listen_with_hangup().map_err(ServeError::Process)?;
     let mut app = App::start(settings).await?;
     let url = app.url();
-    tracing::info!(%url, data = %settings.data_dir.display(), "listening on {url}");
+    tracing::info!(
+        %url, data_dir = %absolute(&settings.data_dir).display(), admin_key_from = %admin_key_from(settings),
+        "listening on {url}"
+    );
     let outcome = tokio::select! {
         failed = configure(&url, app.admin_key().clone(), files) => Err(failed),
         failed = app.failed() => Err(failed),
         _ = signals.next() => Ok(()),
     };
-    tracing::info!(timeout = ?settings.drain_timeout, "draining; a second signal ends at once");
+    let timeout_s = settings.drain_timeout.as_secs_f64();
+    tracing::info!(timeout_s, "draining; a second signal ends at once");
     tokio::select! {
         drained = app.drain(settings.drain_timeout) => outcome.and(drained),
         code = signals.next() => {
-            tracing::warn!(code, "ended at once");
+            tracing::warn!(exit_code = code, "ended at once");
             std::process::exit(code)
         }
     }
+}
+
+/// Where the admin key is: its file, or the command line.
+fn admin_key_from(settings: &ServeSettings) -> String {
+    match settings.admin_key {
+        Some(_) => "--key or POSTHASTE_KEY".to_owned(),
+        None => absolute(&settings.data_dir.join(ADMIN_KEY_FILE)).display().to_string(),
+    }
+}
+
+/// The path from the root: the folder in which the server was started is not in the log.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Applies the files and then waits for ever. Completes only if they cannot be applied.

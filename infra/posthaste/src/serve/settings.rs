@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::origin;
+use posthaste_core::model::{Secret, origin};
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::ClientSettings;
@@ -15,6 +15,7 @@ use posthaste_publish::PublishSettings;
 use posthaste_settings::{Values, table};
 use posthaste_wake::WakeSettings;
 
+use super::admin_key;
 use super::error::ServeError;
 use super::http::ConnectionLimits;
 use crate::cli::{DATA_DIR_DEFAULT, Global, ServeArgs};
@@ -27,6 +28,8 @@ pub struct ServeSettings {
     pub listen: SocketAddr,
     /// The data folder.
     pub data_dir: PathBuf,
+    /// The admin key that was given; `None` for the one of the data folder.
+    pub admin_key: Option<Secret>,
     /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
     /// Settings of the webhook client.
@@ -50,6 +53,7 @@ impl Default for ServeSettings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             data_dir: PathBuf::from(DATA_DIR_DEFAULT),
+            admin_key: None,
             links: HealthSettings::default(),
             client: ClientSettings::default(),
             publish: PublishSettings::default(),
@@ -81,6 +85,7 @@ impl ServeSettings {
         Ok(Self {
             listen: values.get(&table::LISTEN).unwrap_or(default.listen),
             data_dir: data_dir(global),
+            admin_key: values.get(&table::ADMIN_KEY).map(admin_key::checked).transpose()?,
             links,
             client: table::client_settings(values, default.client),
             publish: table::publish_settings(values, default.publish),

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use super::IsoTimestamp;
 use crate::attempt::DeadLetterReason;
 use crate::model::{SubscriptionName, TopicName};
+use crate::word::display_the_word;
 
 /// The dead letters of a subscription that are delivered again, and how fast. A member that is left out
 /// restricts nothing.
@@ -71,6 +72,8 @@ pub enum ReplayReason {
     /// The subscription, or its topic, was deleted.
     SubscriptionDeleted,
 }
+
+display_the_word!(ReplayState, ReplayReason);
 
 /// An event or an object that could not be queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

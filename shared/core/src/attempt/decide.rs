@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::attempt::outcome::{OutcomeName, SendFailure};
 use crate::attempt::retry::{Jitter, RetryPolicy, WAIT_UNKNOWN_NAME};
 use crate::model::{RETRY_AFTER_MAX, Timestamp};
+use crate::word::display_the_word;
 
 /// The reason for which an event was given up: a closed list, explained in docs/src/dead-letters.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -27,6 +28,8 @@ pub enum DeadLetterReason {
     /// A message that a function failed on again and again.
     HandlerFailed,
 }
+
+display_the_word!(DeadLetterReason);
 
 /// The outcome of one attempt, as far as the decision needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +103,14 @@ impl Outcome {
         match self {
             Self::Answered { status, .. } | Self::Unacknowledged { status } => Some(status),
             Self::Failed(_) => None,
+        }
+    }
+
+    /// Why there was no answer; `None` if there was one.
+    pub fn failure(self) -> Option<SendFailure> {
+        match self {
+            Self::Answered { .. } | Self::Unacknowledged { .. } => None,
+            Self::Failed(failure) => Some(failure),
         }
     }
 

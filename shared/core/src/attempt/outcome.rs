@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::word::display_the_word;
+
 /// Why a request brought no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendFailure {
@@ -16,7 +18,7 @@ pub enum SendFailure {
     #[error("the connection failed")]
     Socket,
     /// The host's name was not resolved.
-    #[error("the host name was not resolved")]
+    #[error("the host name {}", if *.does_not_exist { "does not exist" } else { "was not resolved" })]
     Resolution {
         /// Whether an authority said that the name does not exist.
         does_not_exist: bool,
@@ -68,6 +70,8 @@ pub enum OutcomeName {
     /// Never tried, because it was held.
     Probation,
 }
+
+display_the_word!(OutcomeName);
 
 #[cfg(test)]
 mod tests {

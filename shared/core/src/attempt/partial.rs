@@ -149,10 +149,15 @@ fn all_but(failures: &[Failure<'_>], events: &[BatchEvent<'_>]) -> Acknowledged 
     }
 }
 
-impl BatchEvent<'_> {
+impl<'a> BatchEvent<'a> {
+    /// The event's id: its envelope's, or else its own member. Empty if it has neither.
+    pub fn event_id(&self) -> Cow<'a, str> {
+        self.envelope_id.map(Cow::Borrowed).or_else(|| self.id()).unwrap_or_default()
+    }
+
     /// The member `id`, which CloudEvents and Event Grid both have. A custom event may have one too: its
     /// receiver may know it by that, or by the id that the topic's mapping takes from elsewhere.
-    fn id(&self) -> Option<Cow<'_, str>> {
+    fn id(&self) -> Option<Cow<'a, str>> {
         string(JsonPointer::member("id").find(self.text)?)
     }
 }
@@ -250,6 +255,16 @@ mod tests {
         check("mapped", all_but(&[1]));
         check("1", all_but(&[2]));
         check("order", Acknowledged::Nothing(ReportError::UnknownEvent));
+    }
+
+    #[test]
+    fn an_event_s_id_is_its_envelope_s_or_its_own() {
+        let id = |text: &str, envelope_id| {
+            BatchEvent { text: text.as_bytes(), envelope_id }.event_id().into_owned()
+        };
+        assert_eq!(id(r#"{"id":"a"}"#, None), "a");
+        assert_eq!(id(r#"{"id":"a"}"#, Some("b")), "b");
+        assert_eq!(id(r#"{"number":1}"#, None), "");
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub use self::ed25519::PublicKey;
 use self::ed25519::SigningKey;
 pub use self::error::SigningSecretError;
 use crate::model::{SIGNING_SECRET_BYTES, Secret, Timestamp};
+use crate::word::display_the_word;
 
 /// The prefix of a secret that both sides know, before its base64.
 const SYMMETRIC_PREFIX: &str = "whsec_";
@@ -36,6 +37,8 @@ pub enum SignatureKind {
     /// ed25519; its private keys begin with `whsk_`, its public ones with `whpk_`.
     V1a,
 }
+
+display_the_word!(SignatureKind);
 
 /// A signing secret: its text as users exchange it, the keyed state computed once, and when it ends.
 #[derive(Clone)]

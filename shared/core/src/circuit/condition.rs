@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::{Outcome, OutcomeName};
 use crate::model::Timestamp;
+use crate::word::display_the_word;
 
 /// A lease that lapses later was written by a clock that was wrong: the longest that can be set is 15
 /// minutes.
@@ -22,6 +23,8 @@ pub enum Phase {
     /// The target answered again. Its deliveries are let through little by little.
     Recovering,
 }
+
+display_the_word!(Phase);
 
 /// The record of a target that is not well, and the time until which it gets no requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

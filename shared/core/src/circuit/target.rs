@@ -39,6 +39,22 @@ impl Target {
         }
     }
 
+    /// The subscription's topic, if it is a subscription.
+    pub fn topic(&self) -> Option<&TopicName> {
+        match self {
+            Self::Link(_) => None,
+            Self::Subscription { topic, .. } => Some(topic),
+        }
+    }
+
+    /// The subscription's name, if it is a subscription.
+    pub fn subscription(&self) -> Option<&SubscriptionName> {
+        match self {
+            Self::Link(_) => None,
+            Self::Subscription { name, .. } => Some(name),
+        }
+    }
+
     /// Reads a target's text; `None` if it is none.
     pub fn parse(text: &str) -> Option<Self> {
         let link = |text| Some(EndpointUrl::parse(text).ok()?.link());
@@ -73,6 +89,17 @@ mod tests {
         check("https://a.example:443");
         check("http://[2001:db8::1]:8080");
         check("https://a.example:443 orders.billing");
+    }
+
+    #[test]
+    fn only_a_subscription_has_its_names() {
+        let names = |text: &str| {
+            let target = Target::parse(text).unwrap();
+            (target.topic().map(ToString::to_string), target.subscription().map(ToString::to_string))
+        };
+        assert_eq!(names("https://a.example:443"), (None, None));
+        let subscription = names("https://a.example:443 orders.billing");
+        assert_eq!(subscription, (Some("orders".to_owned()), Some("billing".to_owned())));
     }
 
     #[test]

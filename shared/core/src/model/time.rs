@@ -92,6 +92,11 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// A length of time in milliseconds, to the hundredth, as log lines have it.
+pub fn millis(length: Duration) -> f64 {
+    (length.as_secs_f64() * 100_000.0).round() / 100.0
+}
+
 /// Parses an ISO 8601 duration; a day is 24 hours. Weeks, months and years are refused, because their length
 /// depends on the calendar or on habit. A negative duration is refused.
 pub fn parse_duration(text: &str) -> Result<Duration, TimeError> {
@@ -135,6 +140,17 @@ mod tests {
         let time = Timestamp::from_millis(60_001);
         assert_eq!((time.minute(), time.minute_rounded_up()), (1, 2));
         assert_eq!(Timestamp::from_millis(60_000).minute_rounded_up(), 1);
+    }
+
+    #[test]
+    fn a_length_is_logged_in_milliseconds_to_the_hundredth() {
+        let check = |nanos, expected: &str| {
+            assert_eq!(millis(Duration::from_nanos(nanos)).to_string(), expected);
+        };
+        check(0, "0");
+        check(94_999, "0.09");
+        check(1_526_000, "1.53");
+        check(60_000_000_000, "60000");
     }
 
     #[test]

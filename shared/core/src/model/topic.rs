@@ -14,6 +14,7 @@ use crate::model::{
     SubscriptionName, Timestamp, TopicName,
 };
 use crate::pressure::Tier;
+use crate::word::display_the_word;
 
 /// A topic with its subscriptions.
 #[derive(Debug)]
@@ -115,6 +116,8 @@ pub enum Status {
     /// with `EndpointGone`.
     Disabled,
 }
+
+display_the_word!(Status);
 
 impl Status {
     /// Whether events that are published now are kept for the subscription.

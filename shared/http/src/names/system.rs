@@ -94,7 +94,8 @@ type Builder = ResolverBuilder<TokioRuntimeProvider>;
 
 fn by_the_system() -> Builder {
     TokioResolver::builder_tokio().unwrap_or_else(|error| {
-        tracing::warn!(%error, "no resolver configuration: only the hosts file is used");
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, "no resolver configuration: only the hosts file is used");
         asking(Vec::new())
     })
 }

@@ -41,7 +41,7 @@ impl StateStore {
                 tracing::error!(
                     key,
                     error = &error as &dyn Error,
-                    "a damaged object is deleted, it is found out again"
+                    "a damaged object is deleted, it will be written again"
                 );
                 self.delete(key).await?;
                 Ok(Revalidated::Missing)

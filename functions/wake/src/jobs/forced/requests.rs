@@ -46,7 +46,7 @@ pub(super) async fn all<P: Ports>(ports: &WakePorts<P>) -> Result<Vec<Request>, 
             Ok(true) => end(ports, &[request]).await?,
             Err(error) => {
                 let (key, error) = (&request.key, &error as &dyn Error);
-                tracing::error!(%key, error, "not forced, the next run looks again for whom it is");
+                tracing::error!(%key, error, "deliveries not forced: their topic cannot be read, the next run tries again");
             }
         }
     }

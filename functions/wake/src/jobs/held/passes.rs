@@ -76,7 +76,7 @@ async fn take_turns<P: Ports>(held: &mut HeldRun<'_, P>, mut batch: Vec<Allotmen
         let (folder, next) = allotment.end(unexpired, released.is_refused, &mut held.links);
         match next {
             _ if has_panicked => {
-                tracing::error!(folder = %folder.name, "held deliveries not released, it panicked");
+                tracing::error!(folder = %folder.name, "held deliveries not released: sending them panicked");
             }
             NextTurn::Again => held.folders.push_back(folder),
             NextTurn::Done => {}
@@ -102,7 +102,7 @@ pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool
                 Ok(more) => all.add(more),
                 Err(error) => {
                     let error = &error as &dyn Error;
-                    tracing::error!(error, "releasing what has expired panicked");
+                    tracing::error!(error, "expired deliveries not released: sending them panicked");
                 }
             }
         }

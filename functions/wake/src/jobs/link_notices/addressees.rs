@@ -94,7 +94,7 @@ async fn read<P: Ports>(
         // Waiting does not mend the record, and whether its subscriptions are there is not known.
         Err(RegistryError::Record(error)) => {
             let error = &error as &dyn Error;
-            tracing::error!(topic = %name, error, "the topic's record says nothing of notices");
+            tracing::error!(topic = %name, error, "no notices are sent: the topic's record cannot be used");
             Ok(places.unread(&name))
         }
         Ok(found) => Ok(found.map(|topic| places.concerns(&topic)).unwrap_or_default()),

@@ -8,6 +8,7 @@ use posthaste_core::circuit::{
     Condition, HealthSettings, Shard, StateChange, Target, notified, state_change,
 };
 use posthaste_core::model::{Timestamp, TopicName};
+use tracing::field::display;
 
 /// Notices that are sent before the changes are marked; each change counts once for each of its addressees. A
 /// crash repeats no more than these, and these are sent in the time in which nothing new begins.
@@ -68,7 +69,12 @@ impl Addressed {
 
     pub(super) fn log(&self) {
         if self.is_gone {
-            return tracing::info!(link = %self.change.target, "no such subscription any more, forgotten");
+            let target = &self.change.target;
+            return tracing::info!(
+                link = %target.link(), topic = target.topic().map(display),
+                subscription = target.subscription().map(display),
+                "the subscription was deleted, its state is forgotten"
+            );
         }
         self.change.log();
     }
@@ -87,14 +93,15 @@ impl TargetChange {
     }
 
     fn log(&self) {
-        let (target, since) = (&self.target, self.condition.since);
-        match self.news {
-            StateChange::Down => {
-                let Condition { failures, last, failing_since, .. } = &self.condition;
-                let (status, last) = (last.status, last.outcome);
-                tracing::warn!(link = %target, %since, %failing_since, failures, ?last, status, "link down");
-            }
-            StateChange::Up => tracing::info!(link = %target, %since, "link up again"),
+        let Self { target, condition, news, .. } = self;
+        let Condition { since, failures, last, failing_since, .. } = condition;
+        let (link, outcome, status) = (target.link(), last.outcome, last.status);
+        let (topic, subscription) = (target.topic().map(display), target.subscription().map(display));
+        match news {
+            StateChange::Down => tracing::warn!(
+                %link, topic, subscription, %since, %failing_since, failures, %outcome, status, "link down"
+            ),
+            StateChange::Up => tracing::info!(%link, topic, subscription, %since, "link up again"),
         }
     }
 }

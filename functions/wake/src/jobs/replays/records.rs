@@ -70,9 +70,9 @@ impl Job {
         }
         let progress = &record.progress;
         tracing::info!(
-            replay = record.id, topic = %record.topic, subscription = %record.subscription,
-            ?state, ?reason, found = progress.found, queued = progress.queued, failed = progress.failed,
-            "a replay turned"
+            replay_id = record.id, topic = %record.topic, subscription = %record.subscription,
+            %state, reason = reason.map(display), found = progress.found, queued = progress.queued, failed = progress.failed,
+            "a replay changed its state"
         );
         (record.state, record.reason) = (state, reason);
         self.save(ports).await

@@ -59,3 +59,18 @@ async fn a_panic_in_the_drain_is_its_error() {
     });
     assert!(matches!(app.drain(PATIENCE).await, Err(ServeError::Task(_))));
 }
+
+#[tokio::test]
+async fn a_given_admin_key_is_used_and_no_other_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ServeSettings {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        data_dir: folder.path().to_owned(),
+        admin_key: Some(Secret::new("given-by-the-operator")),
+        ..ServeSettings::default()
+    };
+    let app = App::start(&settings).await.unwrap();
+    assert!(app.admin_key().matches("given-by-the-operator"));
+    assert!(!folder.path().join("admin.key").exists());
+    app.drain(PATIENCE).await.unwrap();
+}

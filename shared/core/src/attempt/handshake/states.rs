@@ -46,6 +46,20 @@ pub enum Action {
     Force,
 }
 
+impl Action {
+    /// The word for it in paths of the API and in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Validate => "validate",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Enable => "enable",
+            Self::Disable => "disable",
+            Self::Force => "force",
+        }
+    }
+}
+
 /// Why an action is not possible now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WrongState {

@@ -46,13 +46,13 @@ async fn a_topic_that_has_changed_is_logged_once_with_the_time_that_reading_it_t
     assert_eq!(look("there").await, "", "what is read for the first time has not changed");
     assert_eq!(look("there").await, "");
     world.write(RECORD.replace("Billing", "Accounting")).await;
-    let reset = |took_ms| {
-        format!(" INFO routes reset, the topic has changed id=4005 topic=Orders took_ms={took_ms}\n")
+    let reset = |took_ms: f64| {
+        format!(" INFO routes reset, the topic has changed id=4005 topic=Orders took_ms={took_ms:?}\n")
     };
-    assert_eq!(look("there").await, reset(40));
+    assert_eq!(look("there").await, reset(40.0));
     assert_eq!(look("there").await, "");
     world.store.delete("topics/orders.json").await.unwrap();
-    assert_eq!(look("absent").await, reset(40));
+    assert_eq!(look("absent").await, reset(40.0));
     assert_eq!(look("absent").await, "");
 }
 

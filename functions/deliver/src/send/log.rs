@@ -1,0 +1,98 @@
+//! The lines of the log about a request: the endpoint's answer, and what comes next for each event.
+
+use std::borrow::Cow;
+
+use posthaste_core::attempt::verdict::ShownVerdict;
+use posthaste_core::attempt::{BatchEvent, EntryVerdict, Outcome};
+use posthaste_core::model::time::millis;
+use posthaste_core::model::{Link, Timestamp};
+
+use super::judge::RequestOutcome;
+use crate::invocation::Invocation;
+use crate::payloads::LoadedPayload;
+use crate::plan::RequestPlan;
+
+/// Longest event id in a line, in bytes. Producers choose the ids, and no id may fill the log.
+const EVENT_ID_BYTES_MAX: usize = 256;
+
+/// A request that was made and has ended.
+pub(super) struct RequestLog<'a> {
+    pub(super) invocation: &'a Invocation,
+    pub(super) plan: &'a RequestPlan,
+    pub(super) link: &'a Link,
+    pub(super) request: &'a RequestOutcome,
+    pub(super) ended_at: Timestamp,
+}
+
+impl RequestLog<'_> {
+    /// Logs an event of the request with its outcome and its verdict.
+    pub(super) fn event(&self, event: &LoadedPayload, outcome: Outcome, verdict: EntryVerdict) {
+        let (subscription, request) = (&*self.plan.subscription, self.request);
+        let ShownVerdict { word, retry_at, reason } = verdict.shown(&subscription.dead_letter, self.ended_at);
+        if outcome.is_success() {
+            tracing::debug!(
+                event_id = &*self.event_id(event), webhook_id = request.webhook_id,
+                topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
+                attempt = self.attempt(), status = outcome.status(), took_ms = millis(request.took),
+                verdict = word, "delivered"
+            );
+        } else {
+            tracing::info!(
+                event_id = &*self.event_id(event), webhook_id = request.webhook_id,
+                topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
+                attempt = self.attempt(), status = outcome.status(), outcome = outcome.name().map(display),
+                error = outcome.failure().map(display), took_ms = millis(request.took), verdict = word,
+                retry_at = retry_at.map(display), reason = reason.map(display), "delivery attempt failed"
+            );
+        }
+    }
+
+    /// Logs that all events of the request are sent again in parts. Each is logged when it has its verdict.
+    pub(super) fn split(&self, events: usize) {
+        let (subscription, request) = (&*self.plan.subscription, self.request);
+        tracing::info!(
+            webhook_id = request.webhook_id, topic = %subscription.topic, subscription = %subscription.name,
+            link = %self.link, attempt = self.attempt(), events, status = request.outcome.status(),
+            took_ms = millis(request.took), "the endpoint refused a batch, which is sent again in parts"
+        );
+    }
+
+    /// Logs that the events of a split batch that are left share the outcome of this request.
+    pub(super) fn refused_alike(&self) {
+        let (subscription, request) = (&*self.plan.subscription, self.request);
+        tracing::info!(
+            webhook_id = request.webhook_id, topic = %subscription.topic, subscription = %subscription.name,
+            link = %self.link, attempt = self.attempt(), status = request.outcome.status(),
+            "the endpoint refuses each event of a batch alike, the rest is not sent one by one"
+        );
+    }
+
+    fn attempt(&self) -> u16 {
+        self.plan.kind.attempts_before.saturating_add(1)
+    }
+
+    fn event_id<'e>(&'e self, event: &'e LoadedPayload) -> Cow<'e, str> {
+        let envelope = self.invocation.entry(event.at).envelope.as_ref();
+        let envelope_id = envelope.map(|envelope| &*envelope.id);
+        shortened(BatchEvent { text: &event.text, envelope_id }.event_id())
+    }
+}
+
+fn shortened(id: Cow<'_, str>) -> Cow<'_, str> {
+    let end = id.floor_char_boundary(EVENT_ID_BYTES_MAX);
+    if end < id.len() { Cow::Owned(format!("{}…", &id[..end])) } else { id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_event_id_is_cut_at_a_character() {
+        let check = |id: &str, expected: &str| assert_eq!(shortened(id.into()), expected);
+        check("e-1", "e-1");
+        check(&"a".repeat(256), &"a".repeat(256));
+        check(&"a".repeat(257), &format!("{}…", "a".repeat(256)));
+        check(&format!("{}é", "a".repeat(255)), &format!("{}…", "a".repeat(255)));
+    }
+}
