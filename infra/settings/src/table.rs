@@ -110,8 +110,8 @@ table! {
         None;
     ADMIN_KEY: Secret = |text| Ok(Secret::new(text)),
         Some(ServeOption::new("key", "POSTHASTE_KEY", "KEY",
-            "The admin key, 16 or more visible ASCII characters [default: what <data-dir>/admin.key holds, \
-             which the first start makes].")
+            "The admin key, 16 or more visible ASCII characters [default: the one in admin.key of the data \
+             folder, which the first start makes].")
             .form(ADMIN_KEY_FORM)
             .more("A given key is never written to the disk. Where the file holds another one, the given key \
                    counts, and the log warns of the file: commands on this machine read it.")),
