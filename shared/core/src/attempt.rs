@@ -18,7 +18,7 @@ pub use batch::{BatchAnswer, Batching, EventSize, Follow, Pack, Splitting};
 pub use decide::{AttemptState, DeadLetterReason, Outcome};
 pub use delivery_header::{DeliveryHeader, DeliveryHeaderError};
 pub use handshake::{Action, AllowedRate, AllowedRateError, Answer, Ask, Begin, Question};
-pub use outcome::{OutcomeName, SendFailure};
+pub use outcome::{CertificateFault, OutcomeName, SendFailure};
 pub use partial::{Acknowledged, AnswerBody, BatchEvent};
 pub use rate::{Grant, Lease, Place, Rate, RateState, Token};
 pub use request::{AttemptContext, Outgoing};

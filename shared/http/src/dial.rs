@@ -56,12 +56,16 @@ pub(crate) async fn dial<C: Clock>(
         match open(tls, link, stream, address).await {
             Ok(connection) => return Ok(connection),
             // A handshake that failed says more than an address that did not answer.
-            Err(SendFailure::Tls) => failure = SendFailure::Tls,
+            Err(fault) if fault.is_tls() => failure = fault,
             Err(_) => {}
         }
     }
-    // An endpoint is not to be blamed for what this machine has run out of.
-    Err(if race.is_exhausted && failure == SendFailure::Socket { SendFailure::Exhausted } else { failure })
+    Err(match failure {
+        // An endpoint is not to be blamed for what this machine has run out of.
+        SendFailure::Socket if race.is_exhausted => SendFailure::Exhausted,
+        SendFailure::Socket if race.is_refused => SendFailure::Refused,
+        failure => failure,
+    })
 }
 
 async fn connect(address: IpAddr, port: u16) -> io::Result<TcpStream> {
@@ -98,6 +102,7 @@ struct Race<'a, C, D, T> {
     waiting: std::slice::Iter<'a, IpAddr>,
     dialing: FuturesUnordered<BoxFuture<'a, (IpAddr, io::Result<T>)>>,
     is_exhausted: bool,
+    is_refused: bool,
 }
 
 impl<'a, C, D, F, T> Race<'a, C, D, T>
@@ -107,7 +112,8 @@ where
     F: Future<Output = io::Result<T>> + Send + 'a,
 {
     fn new(clock: &'a C, addresses: &'a [IpAddr], dial: D) -> Self {
-        Self { clock, dial, waiting: addresses.iter(), dialing: FuturesUnordered::new(), is_exhausted: false }
+        let (waiting, dialing) = (addresses.iter(), FuturesUnordered::new());
+        Self { clock, dial, waiting, dialing, is_exhausted: false, is_refused: false }
     }
 
     /// The next address that answered; `None` when every address has failed. Connects under way continue with
@@ -125,6 +131,7 @@ where
                     Some((address, Ok(stream))) => return Some((address, stream)),
                     Some((address, Err(error))) => {
                         self.is_exhausted |= is_exhausted(&error);
+                        self.is_refused |= error.kind() == io::ErrorKind::ConnectionRefused;
                         tracing::debug!(%address, %error, "failed to connect");
                     }
                     None => return None,

@@ -3,19 +3,43 @@
 use std::error::Error;
 use std::io;
 
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::attempt::{CertificateFault, SendFailure};
 use rustix::io::Errno;
+use rustls::{CertificateError, InvalidMessage};
 
 /// Most sources of an error that are looked at. Errors nest a few deep.
 const SOURCES_MAX: usize = 16;
 
-/// `Tls` where a certificate or the handshake is at fault, `Socket` for everything else that ends a
-/// connection: refused, reset, closed, and answers that are not HTTP.
+/// The fault of TLS where a certificate or the handshake is at fault, and `Socket` for everything else that
+/// ends a connection: reset, closed, and answers that are not HTTP.
 pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFailure {
-    let is_tls = std::iter::successors(Some(error), |error| source_of(*error))
-        .take(SOURCES_MAX)
-        .any(<dyn Error>::is::<rustls::Error>);
-    if is_tls { SendFailure::Tls } else { SendFailure::Socket }
+    let mut causes = std::iter::successors(Some(error), |error| source_of(*error)).take(SOURCES_MAX);
+    match causes.find_map(|cause| cause.downcast_ref()) {
+        Some(error) => tls_failure(error),
+        None => SendFailure::Socket,
+    }
+}
+
+fn tls_failure(error: &rustls::Error) -> SendFailure {
+    match error {
+        rustls::Error::InvalidCertificate(fault) => SendFailure::Certificate(certificate_fault(fault)),
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => SendFailure::NotTls,
+        _ => SendFailure::Tls,
+    }
+}
+
+fn certificate_fault(error: &CertificateError) -> CertificateFault {
+    match error {
+        CertificateError::UnknownIssuer => CertificateFault::UnknownIssuer,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateFault::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            CertificateFault::NotYetValid
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            CertificateFault::OtherName
+        }
+        _ => CertificateFault::Invalid,
+    }
 }
 
 /// True if this machine had no descriptor or buffer left.

@@ -1,4 +1,4 @@
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::attempt::{CertificateFault, SendFailure};
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 
@@ -117,7 +117,10 @@ async fn a_failure_is_shown_by_its_name() {
         assert_eq!((&attempt["outcome"], &attempt["failure"]), (&json!(outcome), &json!(text)));
         assert_eq!(attempt.get("response"), None);
     };
-    check(SendFailure::TimedOut, "TimedOut", "no answer in time").await;
+    check(SendFailure::TimedOut, "TimedOut", "timed out without an answer").await;
+    check(SendFailure::Refused, "SocketError", "connection refused").await;
+    let untrusted = SendFailure::Certificate(CertificateFault::UnknownIssuer);
+    check(untrusted, "TlsError", "TLS certificate not trusted: its issuer is unknown").await;
     check(SendFailure::AddressRefused, "AddressRefused", "the endpoint's address is not allowed").await;
 }
 

@@ -15,10 +15,9 @@ use crate::output::{Reply, clean};
 
 /// Error of a test event that the endpoint did not take.
 #[derive(Debug, thiserror::Error)]
-#[error("the endpoint did not take the event: {outcome}")]
+#[error("the endpoint did not take the event: {reason}")]
 struct NotTaken {
-    /// Outcome, as a dead letter would name it.
-    outcome: String,
+    reason: String,
 }
 
 impl Failure for NotTaken {}
@@ -36,7 +35,7 @@ pub(super) fn run(
     if attempt.delivered {
         return Ok(reply);
     }
-    Err(CommandError::from(NotTaken { outcome: attempt.outcome }).after(reply))
+    Err(CommandError::from(NotTaken { reason: reason(&attempt) }).after(reply))
 }
 
 fn shown(attempt: &TestAttempt) -> Reply {
@@ -53,13 +52,56 @@ fn shown(attempt: &TestAttempt) -> Reply {
     }
     match (&attempt.response, &attempt.failure) {
         (Some(_), Some(failure)) => reply.line(format!("{outcome}: {failure}")),
-        (None, Some(failure)) => {
-            reply.line(format!("not answered after {took_ms} ms: {failure}")).line(outcome)
-        }
+        (None, Some(failure)) => reply
+            .line(format!("not answered after {took_ms} ms: {failure}"))
+            .line(format!("a dead letter would name it {outcome}")),
         (_, None) => reply.line(outcome),
+    }
+}
+
+/// The reason why an event was not taken: that of no answer or of a report, or else the status.
+fn reason(attempt: &TestAttempt) -> String {
+    match (&attempt.failure, &attempt.response) {
+        (Some(failure), _) => failure.clone(),
+        (None, Some(response)) => format!("it answered {} ({})", response.status, attempt.outcome),
+        (None, None) => attempt.outcome.clone(),
     }
 }
 
 fn headers(reply: Reply, headers: &BTreeMap<String, String>) -> Reply {
     headers.iter().fold(reply, |reply, (name, value)| reply.line(format!("{name}: {}", clean(value))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+    use serde_json::Value;
+
+    fn attempt(outcome: &str, more: &Value) -> TestAttempt {
+        let request = json!({ "method": "POST", "url": "http://a/", "headers": {}, "body": "{}" });
+        let mut attempt = json!({ "delivered": false, "outcome": outcome, "tookMs": 2, "request": request });
+        for (member, value) in more.as_object().into_iter().flatten() {
+            attempt[member] = value.clone();
+        }
+        serde_json::from_value(attempt).unwrap()
+    }
+
+    #[test]
+    fn a_test_event_without_an_answer_says_why_in_words() {
+        let attempt = attempt("SocketError", &json!({ "failure": "connection refused" }));
+        let text = shown(&attempt).render(Style::Plain);
+        let end = "not answered after 2 ms: connection refused\na dead letter would name it SocketError\n";
+        assert!(text.ends_with(end), "{text}");
+        assert_eq!(reason(&attempt), "connection refused");
+    }
+
+    #[test]
+    fn a_test_event_that_was_refused_says_the_status() {
+        let response = json!({ "status": 404, "headers": {}, "body": "", "bodyIsWhole": true });
+        assert_eq!(
+            reason(&attempt("NotFound", &json!({ "response": response }))),
+            "it answered 404 (NotFound)"
+        );
+    }
 }

@@ -210,9 +210,9 @@ fn status_name(status: u16) -> Option<OutcomeName> {
 fn failure_name(failure: SendFailure) -> OutcomeName {
     match failure {
         SendFailure::TimedOut | SendFailure::ConnectTimedOut => OutcomeName::TimedOut,
-        SendFailure::Socket => OutcomeName::SocketError,
+        SendFailure::Refused | SendFailure::Socket => OutcomeName::SocketError,
         SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
-        SendFailure::Tls => OutcomeName::TlsError,
+        SendFailure::Certificate(_) | SendFailure::NotTls | SendFailure::Tls => OutcomeName::TlsError,
         SendFailure::AddressRefused => OutcomeName::AddressRefused,
         SendFailure::Exhausted => OutcomeName::Aborted,
     }

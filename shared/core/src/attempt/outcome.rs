@@ -8,13 +8,16 @@ use crate::word::display_the_word;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendFailure {
     /// No response head within the timeout, though the request was, or could have been, sent.
-    #[error("no answer in time")]
+    #[error("timed out without an answer")]
     TimedOut,
     /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent, and
     /// nothing of the request was sent.
-    #[error("no connection in time")]
+    #[error("timed out without a connection")]
     ConnectTimedOut,
-    /// Refused, reset or closed connection, or an answer that is not HTTP.
+    /// Connection that the host refused: nothing listens on the port.
+    #[error("connection refused")]
+    Refused,
+    /// Unreachable host, reset or closed connection, or an answer that is not HTTP.
     #[error("the connection failed")]
     Socket,
     /// The host's name was not resolved.
@@ -23,7 +26,13 @@ pub enum SendFailure {
         /// Whether an authority said that the name does not exist.
         does_not_exist: bool,
     },
-    /// Certificate or handshake.
+    /// Certificate that is not trusted.
+    #[error("TLS certificate not trusted: {0}")]
+    Certificate(CertificateFault),
+    /// Answer to the TLS handshake that is not TLS.
+    #[error("the endpoint does not speak TLS")]
+    NotTls,
+    /// Handshake that failed for another reason.
     #[error("the TLS handshake failed")]
     Tls,
     /// No socket or file is left on this machine. The fault is ours, and it does not count as an attempt.
@@ -32,6 +41,33 @@ pub enum SendFailure {
     /// The scheme, port or an address of the host is not allowed.
     #[error("the endpoint's address is not allowed")]
     AddressRefused,
+}
+
+/// Reason why a certificate is not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateFault {
+    /// Authority that is not among the trusted ones, or the endpoint itself.
+    #[error("its issuer is unknown")]
+    UnknownIssuer,
+    /// End of its validity in the past.
+    #[error("it has expired")]
+    Expired,
+    /// Begin of its validity in the future.
+    #[error("it is not valid yet")]
+    NotYetValid,
+    /// Names in it that are not the host's.
+    #[error("it is for another name")]
+    OtherName,
+    /// Any other fault, such as a bad signature or purpose.
+    #[error("it is not valid")]
+    Invalid,
+}
+
+impl SendFailure {
+    /// Whether TLS is at fault: the certificate or the handshake.
+    pub fn is_tls(self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::NotTls | Self::Tls)
+    }
 }
 
 /// `lastDeliveryOutcome`: a closed list.
@@ -109,10 +145,32 @@ mod tests {
         failed(SendFailure::TimedOut, OutcomeName::TimedOut);
         failed(SendFailure::ConnectTimedOut, OutcomeName::TimedOut);
         failed(SendFailure::Socket, OutcomeName::SocketError);
+        failed(SendFailure::Refused, OutcomeName::SocketError);
         failed(SendFailure::Resolution { does_not_exist: true }, OutcomeName::ResolutionError);
         failed(SendFailure::Resolution { does_not_exist: false }, OutcomeName::ResolutionError);
         failed(SendFailure::Tls, OutcomeName::TlsError);
+        failed(SendFailure::NotTls, OutcomeName::TlsError);
+        failed(SendFailure::Certificate(CertificateFault::Expired), OutcomeName::TlsError);
         failed(SendFailure::AddressRefused, OutcomeName::AddressRefused);
         failed(SendFailure::Exhausted, OutcomeName::Aborted);
+    }
+
+    #[test]
+    fn a_failure_is_named_in_words_that_say_where_to_look() {
+        let check = |failure: SendFailure, expected: &str| assert_eq!(failure.to_string(), expected);
+        check(SendFailure::Refused, "connection refused");
+        check(SendFailure::TimedOut, "timed out without an answer");
+        check(SendFailure::ConnectTimedOut, "timed out without a connection");
+        check(SendFailure::Resolution { does_not_exist: true }, "the host name does not exist");
+        check(SendFailure::Resolution { does_not_exist: false }, "the host name was not resolved");
+        let certificate = |fault, expected: &str| {
+            let expected = format!("TLS certificate not trusted: {expected}");
+            check(SendFailure::Certificate(fault), &expected);
+        };
+        certificate(CertificateFault::UnknownIssuer, "its issuer is unknown");
+        certificate(CertificateFault::Expired, "it has expired");
+        certificate(CertificateFault::NotYetValid, "it is not valid yet");
+        certificate(CertificateFault::OtherName, "it is for another name");
+        certificate(CertificateFault::Invalid, "it is not valid");
     }
 }

@@ -26,8 +26,11 @@ pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
         Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => Some(FailureScope::Subscription),
         Outcome::Failed(
             SendFailure::ConnectTimedOut
+            | SendFailure::Refused
             | SendFailure::Socket
             | SendFailure::Resolution { does_not_exist: false }
+            | SendFailure::Certificate(_)
+            | SendFailure::NotTls
             | SendFailure::Tls
             | SendFailure::AddressRefused,
         ) => Some(FailureScope::Link),

@@ -72,9 +72,9 @@ async fn a_name_that_does_not_exist_is_told_from_one_that_was_not_resolved() {
 }
 
 #[tokio::test]
-async fn a_refused_port_is_a_socket_failure() {
+async fn a_refused_port_is_told_from_other_failures() {
     let (_socket, port) = refusing();
-    assert_eq!(send(&client(), &format!("http://127.0.0.1:{port}/")).await, Err(SendFailure::Socket));
+    assert_eq!(send(&client(), &format!("http://127.0.0.1:{port}/")).await, Err(SendFailure::Refused));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::attempt::{CertificateFault, SendFailure};
 use posthaste_core::model::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_ports::WebhookClient;
@@ -17,8 +17,6 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::endpoint::{Endpoint, OK, Step, exchange, write};
 use crate::{TIMEOUT, answered, brief, on_loopback, post, send, settle};
-
-const TLS: Result<(u16, String), SendFailure> = Err(SendFailure::Tls);
 
 /// An authority of our own.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -88,35 +86,36 @@ async fn a_second_connection_resumes_the_session() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_does_not_hold_is_a_tls_failure() {
+async fn a_certificate_that_does_not_hold_is_refused_by_its_fault() {
     let (trusted, stranger) = (Authority::new(), Authority::new());
     let settings = trusted.trusted("refused");
-    let check = async |acceptor: TlsAcceptor| {
+    let check = async |acceptor: TlsAcceptor, fault| {
         let endpoint = Endpoint::start_tls(acceptor, vec![exchange(OK)]).await;
         let client = HyperWebhookClient::new(settings.clone(), SystemClock).unwrap();
-        assert_eq!(send(&client, &https(&endpoint)).await, TLS);
+        let expected = Err(SendFailure::Certificate(fault));
+        assert_eq!(send(&client, &https(&endpoint)).await, expected);
         assert_eq!(endpoint.requests(), Vec::<String>::new());
     };
-    check(stranger.acceptor(&certificate_for("127.0.0.1"))).await;
-    check(trusted.acceptor(&certificate_for("other.example"))).await;
+    check(stranger.acceptor(&certificate_for("127.0.0.1")), CertificateFault::UnknownIssuer).await;
+    check(trusted.acceptor(&certificate_for("other.example")), CertificateFault::OtherName).await;
     let mut expired = certificate_for("127.0.0.1");
     expired.not_before = rcgen::date_time_ymd(2020, 1, 1);
     expired.not_after = rcgen::date_time_ymd(2021, 1, 1);
-    check(trusted.acceptor(&expired)).await;
+    check(trusted.acceptor(&expired), CertificateFault::Expired).await;
     let mut not_yet = certificate_for("127.0.0.1");
     not_yet.not_before = rcgen::date_time_ymd(4000, 1, 1);
-    check(trusted.acceptor(&not_yet)).await;
+    check(trusted.acceptor(&not_yet), CertificateFault::NotYetValid).await;
 }
 
 #[tokio::test]
-async fn an_endpoint_that_does_not_speak_tls_is_a_tls_failure() {
+async fn an_endpoint_that_does_not_speak_tls_is_told_from_a_bad_one() {
     let endpoint = Endpoint::start(vec![vec![
         write("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n"),
         Step::Hang,
     ]])
     .await;
     let client = HyperWebhookClient::new(on_loopback(), SystemClock).unwrap();
-    assert_eq!(send(&client, &https(&endpoint)).await, TLS);
+    assert_eq!(send(&client, &https(&endpoint)).await, Err(SendFailure::NotTls));
 }
 
 #[tokio::test]
