@@ -2,22 +2,22 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::{IsoTimestamp, TopicPage, TopicSettings, TopicSummary};
+use posthaste_core::api::problem::Problem;
+use posthaste_core::api::{IsoTimestamp, TopicPage, TopicSettings, TopicSummary, UnreadableTopic};
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, Ports};
 
-use crate::answer::{Answer, ApiError, JsonResponse, listed};
+use crate::answer::{Answer, ApiError, JsonResponse, record_problem};
 use crate::conditions::{Conditions, topic_etag};
 use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
 use crate::extract::{JsonBody, Path, Query, TopicPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed, below};
 use crate::paging::{Page, PageQuery, cursor};
-use crate::topic_records::Place;
 
 /// List topics
 ///
-/// In a stable order, without their subscriptions.
+/// In a stable order, without their subscriptions. A topic whose record cannot be read is in `unreadable`.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(PageQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
 pub(crate) async fn list_topics<P: Ports>(
@@ -26,11 +26,15 @@ pub(crate) async fn list_topics<P: Ports>(
 ) -> Answer<TopicPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let page = manage.state.list(layout::TOPICS, after.as_deref(), items).await?;
-    let mut topics = Vec::with_capacity(page.objects.len());
+    let (mut topics, mut unreadable) = (Vec::with_capacity(page.objects.len()), Vec::new());
     for listed in page.objects {
-        topics.extend(manage.summary(&listed.key).await?);
+        match manage.summary(&listed.key).await? {
+            Ok(summary) => topics.extend(summary),
+            Err(topic) => unreadable.push(topic),
+        }
     }
-    Ok(JsonResponse::new(TopicPage { topics, cursor: page.next_after.as_deref().map(cursor) }))
+    let cursor = page.next_after.as_deref().map(cursor);
+    Ok(JsonResponse::new(TopicPage { topics, unreadable, cursor }))
 }
 
 /// Show a topic
@@ -121,17 +125,33 @@ impl<P: Ports> Manage<P> {
     }
 
     /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be read is
-    /// logged and left out, because it must not hide the others.
-    async fn summary(&self, key: &str) -> Result<Option<TopicSummary>, ApiError> {
-        let object = listed(self.state.get(key).await)?;
-        let found = self.place(key, object).ok().and_then(Place::topic);
-        Ok(found.map(|(record, _)| TopicSummary {
-            name: record.name,
-            input_schema: record.settings.input_schema,
-            default_time_to_live: record.settings.default_time_to_live,
-            subscription_count: record.settings.subscriptions.len(),
-            created_at: IsoTimestamp(record.created_at),
-            updated_at: IsoTimestamp(record.updated_at),
-        }))
+    /// named, because it must not hide the others.
+    async fn summary(&self, key: &str) -> Result<Result<Option<TopicSummary>, UnreadableTopic>, ApiError> {
+        let object = match self.state.get(key).await {
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                return Ok(Err(unreadable(key, record_problem(&error))));
+            }
+            read => read?,
+        };
+        Ok(match self.place(key, object) {
+            Ok(place) => Ok(place.topic().map(|(record, _)| summary(record))),
+            Err(problem) => Err(unreadable(key, problem)),
+        })
     }
+}
+
+fn summary(record: TopicRecord) -> TopicSummary {
+    TopicSummary {
+        name: record.name,
+        input_schema: record.settings.input_schema,
+        default_time_to_live: record.settings.default_time_to_live,
+        subscription_count: record.settings.subscriptions.len(),
+        created_at: IsoTimestamp(record.created_at),
+        updated_at: IsoTimestamp(record.updated_at),
+    }
+}
+
+fn unreadable(key: &str, problem: Problem) -> UnreadableTopic {
+    let detail = problem.detail.unwrap_or_default();
+    UnreadableTopic { name: layout::topic_name(key).to_owned(), detail }
 }

@@ -16,7 +16,9 @@ use clap::builder::Resettable;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub use dead_letters::{DeadLettersCommand, DeadLettersListArgs, ReplayArgs, ReplaysCommand};
+pub use dead_letters::{
+    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, ReplayArgs, ReplaysCommand,
+};
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use listen::ListenArgs;
 pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
@@ -98,6 +100,9 @@ pub enum Command {
         /// anything is sent.
         #[arg(short, long = "file", required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// Only say what would change, member by member. The exit code is 0 then too.
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         admin: AdminKey,
     },

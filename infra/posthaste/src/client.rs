@@ -2,23 +2,23 @@
 //! Outbound webhooks have their own client in `posthaste-http`; its rules on addresses would be wrong for an
 //! operator's tool.
 
+mod agent;
 mod problem;
+mod scheme;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
 use posthaste_core::pressure::TARPIT_LIMIT;
 use serde::de::DeserializeOwned;
 use ureq::http::{self, HeaderMap, Method, Request, Response, header};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{AsSendBody, Body};
 use url::{Host, Url};
 
+use agent::agent;
 pub use problem::Refusal;
-
-/// Longest time until a connection is made.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest time of one request …
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
@@ -26,9 +26,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
 /// … and of one that publishes. Back pressure may hold its acknowledgement for as long as any settings allow,
 /// and a client that leaves before has published nothing.
 pub const PUBLISH_TIMEOUT: Duration = TARPIT_LIMIT.saturating_add(Duration::from_mins(1));
-
-/// Most connections that are kept for later: as many as `publish --rate` has requests at once.
-const IDLE_CONNECTIONS_MAX: usize = 16;
 
 /// Most bytes of an answer that are read. Dead-letter objects are gathered up to 8 MiB and may hold one event
 /// more.
@@ -39,6 +36,8 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub struct Client {
     base: Url,
     agent: ureq::Agent,
+    /// Whether it answered once: then its scheme is right.
+    was_heard: Arc<AtomicBool>,
 }
 
 /// A request: the path is given in segments, which are escaped here.
@@ -79,6 +78,14 @@ pub enum ClientError {
         /// The reason.
         #[source]
         source: Box<ureq::Error>,
+    },
+    /// There was no answer, and there is one with the other scheme.
+    #[error("the server at {}:{} {}", url.host_str().unwrap_or_default(),
+        url.port_or_known_default().unwrap_or_default(),
+        if url.scheme() == "http" { "answers plain HTTP" } else { "speaks TLS" })]
+    OtherScheme {
+        /// The address with that scheme.
+        url: Url,
     },
     /// The server said no.
     #[error(transparent)]
@@ -153,16 +160,7 @@ impl Client {
         if !matches!(base.scheme(), "http" | "https") || base.query().is_some() || base.fragment().is_some() {
             return Err(refuse());
         }
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None)
-            .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
-        let config = if base.scheme() == "https" { config.tls_config(tls()) } else { config };
-        Ok(Self { base, agent: config.build().into() })
+        Ok(Self { agent: agent(&base), base, was_heard: Arc::default() })
     }
 
     /// The server's address.
@@ -183,10 +181,6 @@ impl Client {
     /// Sends a request and returns its success.
     pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
         let url = self.url(&call);
-        let unreachable = |source: ureq::Error| ClientError::Unreachable {
-            url: self.base.clone(),
-            source: Box::new(source),
-        };
         let mut request = Request::builder().method(call.method).uri(url.as_str());
         if let Some(key) = call.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
@@ -200,8 +194,15 @@ impl Client {
             }
             None => self.run(request.body(()), call.timeout),
         };
-        let (head, body) = response.map_err(unreachable)?.into_parts();
-        let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(unreachable)?;
+        let (head, body) = response.map_err(|error| self.unreachable(error))?.into_parts();
+        let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let body = body.map_err(|error| self.unreachable(error))?;
+        if scheme::is_foreign(head.status.as_u16(), &head.headers)
+            && let Some(url) = self.other_scheme()
+        {
+            return Err(ClientError::OtherScheme { url });
+        }
+        self.was_heard.store(true, Ordering::Relaxed);
         if head.status.is_success() {
             return Ok(Answer { status: head.status.as_u16(), headers: head.headers, body });
         }
@@ -224,6 +225,18 @@ impl Client {
         self.agent.run(request)
     }
 
+    fn unreachable(&self, source: ureq::Error) -> ClientError {
+        match scheme::is_in_doubt(&source).then(|| self.other_scheme()).flatten() {
+            Some(url) => ClientError::OtherScheme { url },
+            None => ClientError::Unreachable { url: self.base.clone(), source: Box::new(source) },
+        }
+    }
+
+    /// The server's address with the other scheme, if it answers there and never answered here.
+    fn other_scheme(&self) -> Option<Url> {
+        if self.was_heard.load(Ordering::Relaxed) { None } else { scheme::other(&self.base) }
+    }
+
     fn url(&self, call: &Call<'_>) -> Url {
         let mut url = self.base.clone();
         // An http(s) URL can always be a base, so there is always a path to extend.
@@ -235,17 +248,6 @@ impl Client {
         }
         url
     }
-}
-
-/// TLS towards a server behind https: the machine's own certificates, and ring. A machine without
-/// certificates gets an empty list, so that every handshake fails with its reason.
-fn tls() -> TlsConfig {
-    let found = rustls_native_certs::load_native_certs();
-    let certificates: Vec<_> = found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
-    TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&certificates))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build()
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Failure for ClientError {
     fn exit_code(&self) -> Option<u8> {
         Some(match self {
             Self::Address { .. } => 2,
-            Self::Unreachable { .. } => 7,
+            Self::Unreachable { .. } | Self::OtherScheme { .. } => 7,
             Self::Refused(refusal) => refused_exit_code(refusal),
             Self::Answer { .. } => 1,
         })
@@ -110,6 +110,9 @@ impl Failure for ClientError {
             Self::Unreachable { .. } => Some(
                 "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
             ),
+            Self::OtherScheme { url } => {
+                Some(format!("{}:// instead: --url {url} or POSTHASTE_URL={url}", url.scheme()))
+            }
             Self::Refused(refusal) => refused_hint(refusal),
             Self::Address { .. } | Self::Answer { .. } => None,
         }

@@ -46,9 +46,9 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
         Command::Demo => demo::run(&global),
         Command::Listen(arguments) => listen::run(&global, &arguments),
-        Command::Apply { files, admin } => {
+        Command::Apply { files, dry_run, admin } => {
             let files = apply::check_files(&files)?;
-            apply::run(&open(admin)?, &files)
+            apply::run(&open(admin)?, &files, dry_run)
         }
         Command::Publish(arguments) => publish::run(&global, arguments),
         Command::Topics { command, admin } => topics::run(&open(admin)?, command),
@@ -77,6 +77,10 @@ fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
 }
 
 fn show(reply: &Reply, style: Style) -> ExitCode {
+    for note in reply.notes(style) {
+        // A note is for people. With standard error closed, no one reads it.
+        let _ = writeln!(io::stderr(), "{note}");
+    }
     let mut stdout = io::stdout();
     match stdout.write_all(reply.render(style).as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => ExitCode::SUCCESS,

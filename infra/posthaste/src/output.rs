@@ -36,6 +36,7 @@ impl Style {
 pub struct Reply {
     json: Value,
     parts: Vec<Part>,
+    notes: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -47,7 +48,7 @@ enum Part {
 impl Reply {
     /// A reply that is `json`, still without text for people.
     pub fn new(json: Value) -> Self {
-        Self { json, parts: Vec::new() }
+        Self { json, parts: Vec::new(), notes: Vec::new() }
     }
 
     /// A reply that is shown as JSON in every style, because JSON was asked for.
@@ -74,6 +75,28 @@ impl Reply {
         self
     }
 
+    /// Adds a list as a table. One without rows is a note that says `none`.
+    pub fn list<const N: usize>(
+        self,
+        header: [&'static str; N],
+        rows: Vec<[String; N]>,
+        none: impl Into<String>,
+    ) -> Self {
+        if rows.is_empty() { self.note(none) } else { self.table(header, rows) }
+    }
+
+    /// Adds a note for people. It goes to standard error, so that a pipe gets the answer alone.
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// The notes to print in this style.
+    pub fn notes(&self, style: Style) -> impl Iterator<Item = String> {
+        let shown = if style == Style::Json { &[] } else { self.notes.as_slice() };
+        shown.iter().map(|note| clean(note))
+    }
+
     /// The text to print.
     pub fn render(&self, style: Style) -> String {
         if style == Style::Json && !self.json.is_null() {
@@ -83,6 +106,8 @@ impl Reply {
         for part in &self.parts {
             match part {
                 Part::Line(line) => text += line,
+                // A header without rows would say nothing.
+                Part::Rows { rows, .. } if rows.is_empty() => continue,
                 Part::Rows { header, rows } => text += &columns(header, rows, style),
             }
             text.push('\n');
@@ -190,6 +215,16 @@ mod tests {
     fn a_pipe_gets_aligned_columns_without_lines_or_control_characters() {
         let expected = "TOPIC    SUBSCRIPTIONS\norders   2\nops\u{fffd}[2J  10\n2 topics\n";
         assert_eq!(reply().render(Style::Plain), expected);
+    }
+
+    #[test]
+    fn an_empty_list_is_a_note_and_no_header() {
+        let header = ["topic", "schema"];
+        let reply = Reply::new(json!({ "topics": [] })).list(header, vec![], "no topics\u{1b}");
+        assert_eq!(reply.render(Style::Plain), "");
+        assert_eq!(reply.notes(Style::Terminal).collect::<Vec<_>>(), ["no topics\u{fffd}"]);
+        assert_eq!(reply.notes(Style::Json).count(), 0);
+        assert_eq!(Reply::silent().table(header, vec![]).line("end").render(Style::Plain), "end\n");
     }
 
     #[test]

@@ -84,7 +84,11 @@ fn a_variable_that_is_set_to_nothing_counts_as_not_set() {
 #[test]
 fn a_server_that_is_not_there_is_7() {
     // Port 1 of loopback: nothing listens there, and nothing may without privileges.
-    check(&["--url", "http://127.0.0.1:1", "topics", "--key", "k"], 7, &["127.0.0.1:1", "posthaste serve"]);
+    check(
+        &["--url", "http://127.0.0.1:1", "topics", "--key", "k"],
+        7,
+        &["127.0.0.1:1", "posthaste serve", "POSTHASTE_URL"],
+    );
 }
 
 #[test]

@@ -139,6 +139,11 @@ fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_agai
         assert!(error.contains("the object topics/orders.json is damaged"), "{error}");
         assert!(error.contains("restore the data folder from a backup, or delete the topic"), "{error}");
     }
+    let listed = server.run(&["topics"]);
+    let text = String::from_utf8(listed.stdout.clone()).unwrap();
+    assert!(text.contains("orders  (unreadable)"), "{text}");
+    let (code, warning) = failure(&listed);
+    assert!(code == 0 && warning.starts_with("warning: the topic orders cannot be read: "), "{warning}");
     server.json(&["topics", "delete", "orders"], "");
     server.json(&["apply", "-f", "-"], TOPICS);
     server.json(&["publish", "orders", "-f", "-"], EVENT);

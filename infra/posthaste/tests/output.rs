@@ -128,7 +128,7 @@ fn output_without_room_is_a_failure_that_says_so() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     let data_dir = folder.path().to_str().unwrap();
-    let command = ["topics", "list", "--url", &server.url, "--data-dir", data_dir];
+    let command = ["pressure", "--url", &server.url, "--data-dir", data_dir];
     let (code, error) = failure(&posthaste(&command).stdout(full()).output().unwrap());
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("standard output") && error.contains("space"), "{error}");

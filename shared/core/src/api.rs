@@ -51,5 +51,7 @@ pub use settings::{
 pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
-pub use view::{DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicPage, TopicSummary};
+pub use view::{
+    DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic,
+};
 pub use webhook_keys::{WebhookKey, WebhookKeys};

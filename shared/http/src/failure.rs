@@ -30,7 +30,8 @@ fn tls_failure(error: &rustls::Error) -> SendFailure {
 
 fn certificate_fault(error: &CertificateError) -> CertificateFault {
     match error {
-        CertificateError::UnknownIssuer => CertificateFault::UnknownIssuer,
+        // A bad signature is that of an issuer with the same name and another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => CertificateFault::UnknownIssuer,
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateFault::Expired,
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             CertificateFault::NotYetValid

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use posthaste_ports::{Clock, ErrorKind};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Answer, Api, billing};
 use crate::guard::REQUEST_TIME_MAX;
@@ -101,7 +101,10 @@ async fn a_record_that_cannot_be_read_is_never_an_absent_topic() {
         }
         api.get("/topics/orders").await.problem(500, "about:blank");
         assert_eq!(api.state.read("topics/orders.json").as_deref(), Some(broken));
-        assert_eq!(api.get("/topics").await.json()["topics"], Value::Array(Vec::new()));
+        let listed = api.get("/topics").await.json();
+        assert_eq!((&listed["topics"], &listed["unreadable"][0]["name"]), (&json!([]), &json!("orders")));
+        let detail = listed["unreadable"][0]["detail"].as_str().unwrap();
+        assert!(detail.starts_with("the record "), "{detail}");
     }
 }
 
@@ -118,6 +121,9 @@ async fn a_damaged_topic_is_named_and_can_be_deleted_and_written_again() {
     }
     let listed = api.get("/topics").await.json();
     assert_eq!(listed["topics"].as_array().unwrap().len(), 1, "one that is damaged hides no other");
+    let [unreadable] = listed["unreadable"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    let detail = unreadable["detail"].as_str().unwrap();
+    assert!(unreadable["name"] == "orders" && detail.contains("delete the topic"), "{unreadable}");
     let conditional = api.call("DELETE", "/topics/orders", &[("if-match", "\"1\"")], "").await;
     conditional.problem(412, "precondition-failed");
     assert_eq!(api.delete("/topics/orders").await.status, 204);

@@ -20,9 +20,9 @@ pub enum DeadLettersCommand {
     },
 }
 
-/// `dead-letters list`.
+/// Dead letters of a subscription. An option that is left out restricts nothing.
 #[derive(Debug, Args)]
-pub struct DeadLettersListArgs {
+pub struct DeadLettersArgs {
     /// The topic.
     pub topic: String,
     /// The subscription.
@@ -36,6 +36,13 @@ pub struct DeadLettersListArgs {
     /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
     #[arg(long)]
     pub reason: Option<String>,
+}
+
+/// `dead-letters list`.
+#[derive(Debug, Args)]
+pub struct DeadLettersListArgs {
+    #[command(flatten)]
+    pub which: DeadLettersArgs,
     /// The most objects to list.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
@@ -44,19 +51,8 @@ pub struct DeadLettersListArgs {
 /// `dead-letters replay`. An option that is left out restricts nothing.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// The topic.
-    pub topic: String,
-    /// The subscription.
-    pub subscription: String,
-    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    pub from: Option<String>,
-    /// Only those written before this time.
-    #[arg(long, value_name = "TIME")]
-    pub to: Option<String>,
-    /// Only events with this reason, such as `MaxDeliveryAttemptsExceeded`.
-    #[arg(long)]
-    pub reason: Option<String>,
+    #[command(flatten)]
+    pub which: DeadLettersArgs,
     /// Only events of this type. May be given more than once.
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,

@@ -2,27 +2,36 @@
 //! before anything is sent, by the same rules as the server's, so that a typo leaves nothing half done.
 
 mod changes;
+mod difference;
 mod file;
 mod notices;
+mod plan;
+mod report;
+mod server;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use posthaste_core::api::TopicSettings;
 use posthaste_core::model::TopicName;
-use serde_json::{Value, json};
+use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
 use ureq::http::Method;
 
 use super::session::Session;
-use super::{source, subscriptions};
+use super::source;
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
-use crate::output::{Reply, word};
+use crate::output::Reply;
 use crate::yaml::Mistakes;
 
 pub use changes::Applied;
-use changes::AppliedEntity;
 pub use file::Checked;
 pub(crate) use file::check;
+use server::{current, replace};
+
+/// Most tries to put a topic that others change at the same time.
+const TRIES_MAX: u32 = 5;
 
 /// Error after some topics were applied: the server refused the next one, or it did not reach the server.
 #[derive(Debug, thiserror::Error)]
@@ -49,8 +58,13 @@ pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
     if mistakes.is_empty() { Ok(files) } else { Err(Mistakes(mistakes).into()) }
 }
 
-pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
+/// Applies checked files, or says what that would change.
+pub(crate) fn run(session: &Session, files: &[Checked], dry_run: bool) -> Result<Reply, CommandError> {
     warn_of_missing_topics(session, files);
+    if dry_run { plan(session, files) } else { apply(session, files) }
+}
+
+fn apply(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
     let mut applied = Applied::default();
     for file in files {
         if let Err(source) = put(session, file, &mut applied) {
@@ -58,10 +72,10 @@ pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, Command
                 return Err(source.into());
             }
             // New secrets are shown only once, so they must not be lost with the error.
-            return Err(CommandError::from(PartlyApplied { source }).after(reply(&applied)));
+            return Err(CommandError::from(PartlyApplied { source }).after(report::done(&applied)));
         }
     }
-    Ok(reply(&applied))
+    Ok(report::done(&applied))
 }
 
 /// Warns of notices topics that do not exist. If the server does not say so, the requests after this one do.
@@ -73,48 +87,43 @@ fn warn_of_missing_topics(session: &Session, files: &[Checked]) {
     }
 }
 
-/// Puts a checked file's topics, one request each, and adds the results to `applied`, up to the first
+fn plan(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
+    let mut planned = Applied::default();
+    for (name, settings) in files.iter().flat_map(|file| &file.contents.topics) {
+        let added = plan::add(session, name, settings, SystemClock.now(), &mut planned);
+        added.map_err(|error| error.after(report::planned(&planned)))?;
+    }
+    Ok(report::planned(&planned))
+}
+
+/// Puts a checked file's topics, one after the other, and adds the results to `applied`, up to the first
 /// failure.
 pub fn put(session: &Session, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
-    let client = &session.client;
-    for (name, settings) in &file.contents.topics {
+    file.contents.topics.iter().try_for_each(|(name, settings)| put_topic(session, name, settings, applied))
+}
+
+/// Puts a topic in the place of the one that was read, so that the difference is what this write changed. If
+/// another one came between, both are made again.
+fn put_topic(
+    session: &Session,
+    name: &TopicName,
+    settings: &TopicSettings,
+    applied: &mut Applied,
+) -> Result<(), ClientError> {
+    let mut tries = 1;
+    let (before, after) = loop {
         let before = current(session, name)?;
-        let body = serde_json::to_vec(settings)
-            .map_err(|source| ClientError::Answer { url: client.base().clone(), source })?;
-        let path = ["topics", name.as_str()];
-        let after: Value = client.json(session.call(Method::PUT, &path).body("application/json", body))?;
-        applied.add(name, settings, before.as_ref(), &after);
-        if before.is_none() {
-            applied.add_keys(name, &session.ask(Method::GET, &["topics", name.as_str(), "keys"])?);
+        match replace(session, name, settings, before.as_ref()) {
+            Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => tries += 1,
+            after => break (before, after?),
         }
+    };
+    applied.add(name, settings, before.as_ref().map(|before| &before.topic), &after.topic);
+    applied.settle(name, before.as_ref().is_some_and(|before| before.version == after.version));
+    if before.is_none() {
+        applied.add_keys(name, &session.ask(Method::GET, &["topics", name.as_str(), "keys"])?);
     }
     Ok(())
-}
-
-/// The topic as the server shows it now; `None` if it does not exist.
-fn current(session: &Session, name: &TopicName) -> Result<Option<Value>, ClientError> {
-    match session.ask(Method::GET, &["topics", name.as_str()]) {
-        Ok(topic) => Ok(Some(topic)),
-        Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn reply(applied: &Applied) -> Reply {
-    let row = |entity: &AppliedEntity| {
-        let subscription = entity.subscription.clone().unwrap_or_default();
-        let state = entity.status.as_ref().map(subscriptions::state).unwrap_or_default();
-        [entity.topic.clone(), subscription, word(&entity.change), state]
-    };
-    let json = json!({ "applied": applied.entities, "new": applied.secrets });
-    let mut reply = Reply::new(json)
-        .table(["topic", "subscription", "result", "state"], applied.entities.iter().map(row).collect());
-    if !applied.secrets.is_empty() {
-        reply = reply.line("\nNew keys and secrets. Signing secrets are shown this once; keep them:");
-        let rows = applied.secrets.iter().map(|new| [new.of.clone(), new.kind.to_owned(), new.value.clone()]);
-        reply = reply.table(["of", "kind", "value"], rows.collect());
-    }
-    reply
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use ureq::http::Method;
 
 use super::replays;
 use super::session::Session;
-use crate::cli::{DeadLettersCommand, DeadLettersListArgs};
+use crate::cli::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs};
 use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::{Reply, indent};
@@ -22,8 +22,9 @@ pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Rep
             let row = |object: &DeadLetterObject| {
                 [object.modified_at.0.to_string(), object.size.to_string(), object.key.clone()]
             };
+            let reply = Reply::new(json!({ "deadLetters": objects }));
             let rows = objects.iter().map(row).collect();
-            Ok(Reply::new(json!({ "deadLetters": objects })).table(["written", "bytes", "key"], rows))
+            Ok(reply.list(["written", "bytes", "key"], rows, none(&arguments.which)))
         }
         DeadLettersCommand::Replay(arguments) => replays::begin(session, arguments),
         DeadLettersCommand::Show { object } => show(session, object),
@@ -32,15 +33,16 @@ pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Rep
 
 fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<Vec<DeadLetterObject>, ClientError> {
     let wanted = arguments.limit as usize;
-    let path = ["topics", &arguments.topic, "subscriptions", &arguments.subscription, "dead-letters"];
+    let DeadLettersArgs { topic, subscription, from, to, reason } = &arguments.which;
+    let path = ["topics", topic, "subscriptions", subscription, "dead-letters"];
     let mut objects: Vec<DeadLetterObject> = Vec::new();
     let mut cursor = None;
     loop {
         let call = session
             .call(Method::GET, &path)
-            .query("from", arguments.from.as_ref())
-            .query("to", arguments.to.as_ref())
-            .query("reason", arguments.reason.as_ref())
+            .query("from", from.as_ref())
+            .query("to", to.as_ref())
+            .query("reason", reason.as_ref())
             .query("limit", Some((wanted - objects.len()).min(PAGE_MAX)))
             .query("cursor", cursor);
         let page: DeadLetterPage = session.client.json(call)?;
@@ -51,6 +53,12 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<Vec<DeadLe
             return Ok(objects);
         }
     }
+}
+
+fn none(DeadLettersArgs { topic, subscription, from, to, reason }: &DeadLettersArgs) -> String {
+    let is_whole = from.is_none() && to.is_none() && reason.is_none();
+    let rest = if is_whole { "" } else { " with this time and reason" };
+    format!("no dead letters of {topic}/{subscription}{rest}")
 }
 
 fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {

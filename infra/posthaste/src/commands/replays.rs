@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::session::Session;
-use crate::cli::{ReplayArgs, ReplaysCommand};
+use crate::cli::{DeadLettersArgs, ReplayArgs, ReplaysCommand};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
@@ -40,8 +40,8 @@ pub(crate) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<
 
 /// Asks for a replay, or for its dry run.
 pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, CommandError> {
-    let path =
-        ["topics", &arguments.topic, "subscriptions", &arguments.subscription, "dead-letters", "replay"];
+    let DeadLettersArgs { topic, subscription, .. } = &arguments.which;
+    let path = ["topics", topic, "subscriptions", subscription, "dead-letters", "replay"];
     let body = request(arguments).to_string().into_bytes();
     let call = session.call(Method::POST, &path).body("application/json", body);
     if arguments.dry_run {
@@ -67,7 +67,8 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
 
 /// The body of the request. Options that were not given are left out.
 fn request(arguments: &ReplayArgs) -> Value {
-    let ReplayArgs { from, to, reason, types, objects, include_former, dry_run, rate, .. } = arguments;
+    let ReplayArgs { which, types, objects, include_former, dry_run, rate, .. } = arguments;
+    let DeadLettersArgs { from, to, reason, .. } = which;
     let mut body = json!({
         "from": from, "to": to, "reason": reason, "types": types, "keys": objects,
         "includeFormer": include_former, "dryRun": dry_run, "ratePerSecond": rate,
@@ -85,7 +86,7 @@ fn ask(session: &Session, method: Method, id: &str) -> Result<ReplayView, Client
 fn list(session: &Session) -> Result<Reply, CommandError> {
     let replays = session.list(&["replays"], |page: ReplayPage| (page.replays, page.cursor))?;
     let rows = replays.iter().map(row).collect();
-    Ok(Reply::new(json!({ "replays": replays })).table(HEADER, rows))
+    Ok(Reply::new(json!({ "replays": replays })).list(HEADER, rows, "no replays in the last 30 days"))
 }
 
 /// The end of a replay that `--wait` waited for, and its meaning.

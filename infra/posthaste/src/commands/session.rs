@@ -71,7 +71,7 @@ impl Session {
     pub(super) fn list<P: DeserializeOwned, T>(
         &self,
         path: &[&str],
-        open: impl Fn(P) -> (Vec<T>, Option<String>),
+        mut open: impl FnMut(P) -> (Vec<T>, Option<String>),
     ) -> Result<Vec<T>, ClientError> {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {

@@ -123,7 +123,12 @@ fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     let name =
         |settings: &SubscriptionSettings| settings.name.as_ref().map(ToString::to_string).unwrap_or_default();
     let rows = subscriptions.iter().map(|settings| row(&name(settings), settings)).collect();
-    Ok(Reply::new(json!({ "subscriptions": subscriptions })).table(HEADER, rows))
+    Ok(Reply::new(json!({ "subscriptions": subscriptions })).list(HEADER, rows, none(topic)))
+}
+
+/// Text in the place of a list of a topic's subscriptions, where there are none.
+pub(super) fn none(topic: &str) -> String {
+    format!("{topic} has no subscriptions yet; `posthaste apply -f FILE` creates those of a file")
 }
 
 /// The new secret, the key that receivers verify with, and the older secrets with the time of their end.

@@ -1,6 +1,8 @@
 //! `topics`: list, show, delete; their publish keys.
 
-use posthaste_core::api::{KeyName, SecretText, TopicKeysView, TopicPage, TopicSettings, TopicSummary};
+use posthaste_core::api::{
+    KeyName, SecretText, TopicKeysView, TopicPage, TopicSettings, TopicSummary, UnreadableTopic,
+};
 use posthaste_core::model::time::format_duration;
 use serde_json::json;
 use ureq::http::Method;
@@ -29,19 +31,39 @@ pub(crate) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<R
 }
 
 fn list(session: &Session) -> Result<Reply, CommandError> {
-    let topics = session.list(&["topics"], |page: TopicPage| (page.topics, page.cursor))?;
-    let row = |topic: &TopicSummary| {
-        [
-            topic.name.to_string(),
-            format!("{:?}", topic.input_schema),
-            topic.subscription_count.to_string(),
-            topic.default_time_to_live.map(|ttl| format_duration(ttl.0)).unwrap_or_default(),
-            topic.updated_at.0.to_string(),
-        ]
+    let mut unreadable = Vec::new();
+    let topics = session.list(&["topics"], |page: TopicPage| {
+        unreadable.extend(page.unreadable);
+        (page.topics, page.cursor)
+    })?;
+    Ok(listed(&topics, &unreadable))
+}
+
+fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {
+    let mut json = json!({ "topics": topics });
+    if !unreadable.is_empty() {
+        json["unreadable"] = json!(unreadable);
+    }
+    let damaged = |topic: &UnreadableTopic| {
+        [topic.name.clone(), "(unreadable)".to_owned(), String::new(), String::new(), String::new()]
     };
-    let rows = topics.iter().map(row).collect();
+    let rows = topics.iter().map(row).chain(unreadable.iter().map(damaged)).collect();
     let header = ["topic", "schema", "subscriptions", "time to live", "updated"];
-    Ok(Reply::new(json!({ "topics": topics })).table(header, rows))
+    let none = "no topics yet; `posthaste apply -f FILE` creates those of a file";
+    let reply = Reply::new(json).list(header, rows, none);
+    unreadable.iter().fold(reply, |reply, topic| {
+        reply.note(format!("warning: the topic {} cannot be read: {}", topic.name, topic.detail))
+    })
+}
+
+fn row(topic: &TopicSummary) -> [String; 5] {
+    [
+        topic.name.to_string(),
+        format!("{:?}", topic.input_schema),
+        topic.subscription_count.to_string(),
+        topic.default_time_to_live.map(|ttl| format_duration(ttl.0)).unwrap_or_default(),
+        topic.updated_at.0.to_string(),
+    ]
 }
 
 fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
@@ -56,7 +78,7 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
         reply = reply.line(format!("publish to {endpoint}"));
     }
     let rows = view.subscriptions.iter().map(|(name, settings)| subscriptions::row(name.as_str(), settings));
-    Ok(reply.table(subscriptions::HEADER, rows.collect()))
+    Ok(reply.list(subscriptions::HEADER, rows.collect(), subscriptions::none(topic)))
 }
 
 fn delete(session: &Session, topic: &str) -> Result<Reply, CommandError> {
@@ -75,4 +97,30 @@ fn shown_keys(keys: &TopicKeysView) -> Reply {
         [name.to_string(), name.tier().to_string(), key.expose().to_owned()]
     };
     Reply::new(json!(keys)).table(["name", "tier", "key"], keys.present().map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+
+    #[test]
+    fn a_topic_that_cannot_be_read_is_listed_with_the_reason() {
+        let topic = UnreadableTopic { name: "orders".to_owned(), detail: "it is damaged".to_owned() };
+        let reply = listed(&[], &[topic]);
+        let text = reply.render(Style::Plain);
+        assert!(text.starts_with("TOPIC   SCHEMA") && text.contains("\norders  (unreadable)\n"), "{text}");
+        let notes: Vec<_> = reply.notes(Style::Plain).collect();
+        assert_eq!(notes, ["warning: the topic orders cannot be read: it is damaged"]);
+        let json = r#""unreadable": ["#;
+        assert!(reply.render(Style::Json).contains(json) && reply.notes(Style::Json).count() == 0);
+    }
+
+    #[test]
+    fn where_no_topic_is_a_note_says_how_one_is_made() {
+        let reply = listed(&[], &[]);
+        assert_eq!(reply.render(Style::Plain), "");
+        assert!(reply.notes(Style::Plain).next().is_some_and(|note| note.starts_with("no topics yet")));
+        assert_eq!(reply.render(Style::Json), "{\n  \"topics\": []\n}\n");
+    }
 }

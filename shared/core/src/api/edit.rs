@@ -5,6 +5,7 @@
 
 mod change;
 mod checks;
+mod preview;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +15,13 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 pub use self::change::{PendingHandshake, SubscriptionChange};
 use self::change::{delivers, is_corrected, links_changed};
 use self::checks::{
-    bad_setting, bad_settings, check_whole, no_rotation, require_distinct, require_same_name,
-    within_subscription,
+    bad_setting, bad_settings, check_expiration, check_whole, no_rotation, require_distinct,
+    require_same_name, within_subscription,
 };
+pub use self::preview::{preview, unmasked};
 use super::{
-    EndpointSettings, IsoTimestamp, RotateSecret, RotatedSecret, SecretText, SigningSettings,
-    SubscriptionSettings, TopicSettings, compile_subscription,
+    EndpointSettings, RotateSecret, RotatedSecret, SecretText, SigningSettings, SubscriptionSettings,
+    TopicSettings, compile_subscription,
 };
 use crate::api::problem::{Problem, ProblemKind};
 use crate::attempt::handshake::{act, written};
@@ -146,7 +148,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         let name = settings.stored_name(name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&name);
         self.check_endpoints(present.map(|present| &present.endpoint), &wanted.endpoint)?;
-        self.check_expiration(wanted.expiration_time_utc)?;
+        check_expiration(wanted.expiration_time_utc, self.now)?;
         let (signing, has_made_secret) = self.signing(present, &wanted.signing)?;
         let present_headers = present.map(|present| present.delivery_headers.as_slice()).unwrap_or_default();
         let delivery_headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
@@ -205,14 +207,5 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         let url = EndpointUrl::parse_written(url).map_err(|error| bad(error.to_string()))?;
         self.addresses.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))?;
         if is_new { self.own_publish_urls.check(&url).map_err(|own| bad(own.to_string())) } else { Ok(()) }
-    }
-
-    fn check_expiration(&self, written: Option<IsoTimestamp>) -> Result<(), Problem> {
-        match written {
-            Some(IsoTimestamp(ends_at)) if ends_at <= self.now => {
-                Err(bad_setting("expirationTimeUtc", format!("{ends_at} is not in the future")))
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 }

@@ -40,8 +40,11 @@ impl SecretText {
 
     /// The mask of one of several secrets. It names the secret by the first four bytes of a digest. They are
     /// enough to tell a few secrets apart. A secret has at least 24 random bytes, so they do not help to
-    /// guess it.
+    /// guess it. A mask stays as it is.
     pub fn masked_as_one_of_several(&self) -> Self {
+        if self.is_masked() {
+            return self.clone();
+        }
         let digest = Sha256::new().chain_update(MASK_DOMAIN).chain_update(&self.0).finalize();
         let shown = u32::from_be_bytes(std::array::from_fn(|at| digest[at]));
         Self(format!("{MASK_START}{shown:08x})"))

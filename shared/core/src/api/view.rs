@@ -61,11 +61,24 @@ pub struct TopicSummary {
     pub updated_at: IsoTimestamp,
 }
 
+/// A topic whose record cannot be read: it takes no events until that is repaired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnreadableTopic {
+    /// The topic's name, in lower case.
+    #[schema(example = "orders")]
+    pub name: String,
+    /// What is wrong, and what to do.
+    pub detail: String,
+}
+
 /// One page of topics, in the order of their names without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopicPage {
     /// The topics.
     pub topics: Vec<TopicSummary>,
+    /// The topics whose records cannot be read. Left out where all can.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableTopic>,
     /// The beginning of the next page: send it as `cursor`. Left out on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

@@ -16,7 +16,7 @@ pub use super::parked::{
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
-pub use super::topic::{TOPICS, topic};
+pub use super::topic::{TOPICS, topic, topic_name};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions whose parked deliveries are to go out at once.

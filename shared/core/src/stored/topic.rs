@@ -31,6 +31,12 @@ pub fn topic(name: &TopicName) -> String {
     format!("{TOPICS}{}.json", name.folded())
 }
 
+/// The name of the topic whose record has this key, in lower case.
+pub fn topic_name(key: &str) -> &str {
+    let name = key.strip_prefix(TOPICS).unwrap_or(key);
+    name.strip_suffix(".json").unwrap_or(name)
+}
+
 /// The newest version this program reads. It writes this one only where the record says what version 1 does
 /// not know: the first program then keeps its hands off it, and off that topic's events, until a newer one is
 /// back.

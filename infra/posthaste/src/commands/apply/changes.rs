@@ -1,9 +1,11 @@
 //! The effect of applying a file, by comparing the server's views before and after.
 
-use posthaste_core::api::{StatusView, TopicKeysView, TopicSettings};
+use posthaste_core::api::{SecretText, StatusView, SubscriptionSettings, TopicKeysView, TopicSettings};
 use posthaste_core::model::TopicName;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::difference::{MemberChange, differences};
 
 /// Change of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,13 +20,20 @@ pub enum Change {
 }
 
 /// An entity and its change.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AppliedEntity {
     pub topic: String,
     /// The subscription, or nothing for the topic itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
     pub change: Change,
+    /// The members that differ, where it was there before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberChange>,
+    /// Secret members that were written and cannot be compared, because the server does not show them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<String>,
     /// A subscription's state, with its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,
@@ -50,7 +59,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Adds a topic: what was written, the server's view before (if it was there), and its answer.
+    /// Adds a topic: what was written, the server's view before (if it was there), and the view after.
     pub(super) fn add(
         &mut self,
         name: &TopicName,
@@ -59,26 +68,50 @@ impl Applied {
         after: &Value,
     ) {
         let topic = name.to_string();
-        let change = compare(before.map(topic_alone), &topic_alone(after));
-        self.entities.push(AppliedEntity { topic: topic.clone(), subscription: None, change, status: None });
+        let (change, members) = compare(before.map(topic_alone), &topic_alone(after));
+        self.entities.push(AppliedEntity {
+            topic: topic.clone(),
+            subscription: None,
+            change,
+            members,
+            not_compared: Vec::new(),
+            status: None,
+        });
         for (subscription, settings) in &written.subscriptions {
             let before = before.and_then(|topic| subscription_of(topic, subscription.as_str()));
             let after = subscription_of(after, subscription.as_str()).unwrap_or(&Value::Null);
-            let own = settings.signing.secrets.as_deref().unwrap_or_default();
-            let change = compare(before.map(shown), &shown(after));
+            let (change, members) = compare(before.map(shown), &shown(after));
             self.entities.push(AppliedEntity {
                 topic: topic.clone(),
                 subscription: Some(subscription.to_string()),
                 change,
+                members,
+                not_compared: not_compared(before, settings),
                 status: after.get("status").and_then(|status| StatusView::deserialize(status).ok()),
             });
-            let of = format!("{topic}/{subscription}");
-            let is_new = |secret: &&str| {
-                secret.starts_with("whsec_") && !own.iter().any(|own| own.expose() == *secret)
-            };
-            for secret in secrets_of(after).filter(is_new) {
-                self.add_secret(&of, "signing secret", secret);
+            self.add_made_secrets(&format!("{topic}/{subscription}"), settings, after);
+        }
+    }
+
+    /// Notes whether the topic's version changed. If it did not, the secrets that cannot be compared are the
+    /// same. If it did, and no member shows why, they are the change.
+    pub(super) fn settle(&mut self, name: &TopicName, is_same_version: bool) {
+        let of_topic = || self.entities.iter().filter(|entity| entity.topic == name.as_str());
+        let is_explained = of_topic().any(|entity| entity.change != Change::Unchanged);
+        for entity in self.entities.iter_mut().filter(|entity| entity.topic == name.as_str()) {
+            if is_same_version {
+                entity.not_compared.clear();
+            } else if !is_explained && !entity.not_compared.is_empty() {
+                entity.change = Change::Changed;
             }
+        }
+    }
+
+    fn add_made_secrets(&mut self, of: &str, written: &SubscriptionSettings, after: &Value) {
+        let own = written.signing.secrets.as_deref().unwrap_or_default();
+        let is_new = |secret: &&str| is_clear(secret) && !own.iter().any(|own| own.expose() == *secret);
+        for secret in secrets_of(after).filter(is_new) {
+            self.add_secret(of, "signing secret", secret);
         }
     }
 
@@ -94,18 +127,20 @@ impl Applied {
     }
 }
 
-fn compare(before: Option<Value>, after: &Value) -> Change {
-    match before {
-        None => Change::Created,
-        Some(before) if before == *after => Change::Unchanged,
-        Some(_) => Change::Changed,
+/// The change, and the members that differ. Those of something new are what was written.
+fn compare(before: Option<Value>, after: &Value) -> (Change, Vec<MemberChange>) {
+    let Some(before) = before else { return (Change::Created, Vec::new()) };
+    match differences(&before, after) {
+        members if members.is_empty() => (Change::Unchanged, members),
+        members => (Change::Changed, members),
     }
 }
 
+/// A topic's own settings. Its name and its publish URL are not among them.
 fn topic_alone(topic: &Value) -> Value {
     let mut topic = topic.clone();
     if let Some(members) = topic.as_object_mut() {
-        members.remove("subscriptions");
+        members.retain(|member, _| !matches!(member.as_str(), "subscriptions" | "name" | "endpoint"));
     }
     topic
 }
@@ -114,10 +149,39 @@ fn topic_alone(topic: &Value) -> Value {
 /// reason. The times at which it was asked and consented are left out: they are no change.
 fn shown(subscription: &Value) -> Value {
     let mut subscription = subscription.clone();
+    if let Some(members) = subscription.as_object_mut() {
+        members.remove("name");
+    }
     if let Some(status) = subscription.get_mut("status").and_then(Value::as_object_mut) {
         status.retain(|member, _| matches!(member.as_str(), "state" | "reason"));
     }
+    let secrets = subscription.pointer_mut("/signing/secrets").and_then(Value::as_array_mut);
+    for secret in secrets.into_iter().flatten() {
+        let masked = secret.as_str().map(|text| SecretText::new(text).masked_as_one_of_several());
+        *secret = json!(masked);
+    }
     subscription
+}
+
+/// The secret headers that are written in clear and were there before. Their masks do not tell them apart.
+fn not_compared(before: Option<&Value>, written: &SubscriptionSettings) -> Vec<String> {
+    let is_there = |name: &str| {
+        let headers = before.and_then(|before| before.get("deliveryHeaders")?.as_array());
+        headers.into_iter().flatten().any(|header| {
+            let same = header["name"].as_str().is_some_and(|other| other.eq_ignore_ascii_case(name));
+            same && header["isSecret"] == true
+        })
+    };
+    let is_clear = |value: &SecretText| !value.is_masked();
+    let headers = written.delivery_headers.iter().filter(|header| {
+        header.is_secret && header.value.as_ref().is_some_and(is_clear) && is_there(&header.name)
+    });
+    headers.map(|header| format!("deliveryHeaders[{}].value", header.name)).collect()
+}
+
+/// Whether this is a signing secret, and no mask of one.
+fn is_clear(secret: &str) -> bool {
+    secret.starts_with("whsec_") || secret.starts_with("whsk_")
 }
 
 fn subscription_of<'a>(topic: &'a Value, name: &str) -> Option<&'a Value> {
@@ -168,5 +232,42 @@ mod tests {
         let later = "2026-11-21T11:00:00.000Z";
         check(&view(&["(masked:0a1b2c3d)"], "Failed", later), Change::Changed);
         check(&view(&["(masked:0a1b2c3d)"], "Active", later), Change::Unchanged);
+    }
+
+    #[test]
+    fn a_secret_is_never_among_the_members() {
+        let since = "2026-11-21T10:00:00.000Z";
+        let (before, after) = (
+            shown(&view(&["(masked:0a1b2c3d)"], "Active", since)["subscriptions"]["billing"]),
+            shown(&view(&["whsec_b25l", "whsk_dHdv"], "Active", since)["subscriptions"]["billing"]),
+        );
+        let [change] = differences(&before, &after).try_into().unwrap();
+        let text = change.to_string();
+        assert!(text.starts_with("signing.secrets: [(masked:0a1b2c3d)] → [(masked:"), "{text}");
+        assert!(!text.contains("whs") && !json!(change).to_string().contains("whs"), "{text}");
+    }
+
+    /// A secret header that is written in clear, by the versions of the topic before and after.
+    fn check_secret_header(is_same_version: bool, expected: Change, not_compared: &[&str]) {
+        let headers = |value| json!([{ "name": "X-Key", "value": value, "isSecret": true }]);
+        let billing = |value| {
+            let billing =
+                json!({ "endpoint": { "url": "https://a.example/" }, "deliveryHeaders": headers(value) });
+            json!({ "subscriptions": { "billing": billing } })
+        };
+        let (before, name) = (billing("(masked)"), TopicName::parse("orders").unwrap());
+        let written = serde_json::from_value(billing("s3cret")).unwrap();
+        let mut applied = Applied::default();
+        applied.add(&name, &written, Some(&before), &before);
+        applied.settle(&name, is_same_version);
+        let billing = &applied.entities[1];
+        assert_eq!(billing.change, expected);
+        assert_eq!(billing.not_compared, not_compared);
+    }
+
+    #[test]
+    fn a_secret_header_is_compared_by_the_version_alone() {
+        check_secret_header(true, Change::Unchanged, &[]);
+        check_secret_header(false, Change::Changed, &["deliveryHeaders[X-Key].value"]);
     }
 }

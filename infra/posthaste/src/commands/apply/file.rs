@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::{ApplyFile, Problem, SecretText, SettingsError, TopicSettings, compile_topic};
+use posthaste_core::api::edit::unmasked;
+use posthaste_core::api::{ApplyFile, Problem, SettingsError, compile_topic};
 use posthaste_core::model::{Secret, TopicKeys, TopicName};
 
 use crate::yaml::{FileMistake, Mistakes, read};
-
-/// Placeholder for a secret that the server has, while a file is checked without the server.
-const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
 
 /// A file that passed every check that can be made without the server.
 #[derive(Debug)]
@@ -49,21 +47,6 @@ pub(super) fn declared_twice(files: &[Checked], next: &Checked, text: &[u8]) -> 
         Some(FileMistake::of_name(&next.path, text, format!("topics.{name}"), fault))
     };
     next.contents.topics.keys().filter_map(twice).collect()
-}
-
-/// The settings with a placeholder for every masked secret: only the server knows if it has one to keep.
-fn unmasked(settings: &TopicSettings) -> TopicSettings {
-    let mut settings = settings.clone();
-    for subscription in settings.subscriptions.values_mut() {
-        for secret in subscription.signing.secrets.iter_mut().flatten().filter(|secret| secret.is_masked()) {
-            *secret = SecretText::new(PLACEHOLDER);
-        }
-        let values = subscription.delivery_headers.iter_mut().filter(|header| header.is_secret);
-        for value in values.filter_map(|header| header.value.as_mut()).filter(|value| value.is_masked()) {
-            *value = SecretText::new(PLACEHOLDER);
-        }
-    }
-    settings
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::api::problem::{Problem, ProblemKind};
-use crate::api::{RotationError, SettingsError, TopicSettings, compile_topic};
-use crate::model::{Secret, SubscriptionName, TopicKeys, TopicName};
+use crate::api::{IsoTimestamp, RotationError, SettingsError, TopicSettings, compile_topic};
+use crate::model::{Secret, SubscriptionName, Timestamp, TopicKeys, TopicName};
 
 /// Requires that the name in the body, if there is one, is the one in the path, in any case.
 pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(), Problem> {
@@ -33,6 +33,16 @@ pub(super) fn within_subscription(name: &SubscriptionName, problem: Problem) -> 
     let member = problem.member.as_deref().unwrap_or_default();
     let member = format!("subscriptions.{name}.{member}");
     problem.member(member)
+}
+
+/// Requires that a subscription's end is in the future.
+pub(super) fn check_expiration(written: Option<IsoTimestamp>, now: Timestamp) -> Result<(), Problem> {
+    match written {
+        Some(IsoTimestamp(ends_at)) if ends_at <= now => {
+            Err(bad_setting("expirationTimeUtc", format!("{ends_at} is not in the future")))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that was not

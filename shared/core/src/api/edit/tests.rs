@@ -4,29 +4,29 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::StatusState;
+use crate::api::{IsoTimestamp, StatusState};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const BILLING: &str = "https://billing.example/hooks";
 
 /// Edits with bytes that are never the same twice.
-struct Desk {
+pub(super) struct Desk {
     policy: AddressPolicy,
     own: PublishUrls,
     drawn: Cell<u8>,
-    topic: TopicName,
-    settings: TopicSettings,
+    pub(super) topic: TopicName,
+    pub(super) settings: TopicSettings,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let own = PublishUrls::default().under("https://publish.example".parse().ok());
         let (topic, drawn) = (TopicName::parse("Orders").unwrap(), Cell::new(0));
         Self { policy: AddressPolicy::default(), own, drawn, topic, settings: TopicSettings::default() }
     }
 
     /// A topic with the subscription `Billing`.
-    fn with_billing() -> Self {
+    pub(super) fn with_billing() -> Self {
         let mut desk = Self::new();
         desk.put("Billing", json!({ "endpoint": { "url": BILLING } })).unwrap();
         desk
@@ -40,7 +40,7 @@ impl Desk {
         Editor { random, now: NOW, addresses: &self.policy, own_publish_urls: &self.own }
     }
 
-    fn put(&mut self, name: &str, written: Value) -> Result<SubscriptionChange, Problem> {
+    pub(super) fn put(&mut self, name: &str, written: Value) -> Result<SubscriptionChange, Problem> {
         let (name, written) = (named(name), serde_json::from_value(written).unwrap());
         let mut settings = self.settings.clone();
         let change = self.editor().put_subscription(&self.topic, &mut settings, &name, &written)?;
@@ -48,7 +48,7 @@ impl Desk {
         Ok(change)
     }
 
-    fn put_topic(&mut self, written: Value) -> Result<Vec<SubscriptionChange>, Problem> {
+    pub(super) fn put_topic(&mut self, written: Value) -> Result<Vec<SubscriptionChange>, Problem> {
         let (mut settings, written) = (self.settings.clone(), serde_json::from_value(written).unwrap());
         let changes = self.editor().put_topic(&self.topic, &mut settings, &written)?;
         self.settings = settings;

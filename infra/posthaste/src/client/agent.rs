@@ -1,0 +1,39 @@
+//! The agent below the client: no redirects, no proxy, and for https the machine's own certificates.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use url::Url;
+
+/// Longest time until a connection is made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most connections that are kept for later: as many as `publish --rate` has requests at once.
+const IDLE_CONNECTIONS_MAX: usize = 16;
+
+/// An agent for a server at this address.
+pub(super) fn agent(base: &Url) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .proxy(None)
+        .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+    let config = if base.scheme() == "https" { config.tls_config(tls()) } else { config };
+    config.build().into()
+}
+
+/// TLS towards a server behind https: the machine's own certificates, and ring. A machine without
+/// certificates gets an empty list, so that every handshake fails with its reason.
+fn tls() -> TlsConfig {
+    let found = rustls_native_certs::load_native_certs();
+    let certificates: Vec<_> = found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build()
+}

@@ -1,0 +1,115 @@
+//! The server's other scheme: a server that is asked with `https://` may speak plain HTTP, and the other way
+//! round. One more request finds out, without a key.
+
+use std::error::Error;
+use std::io;
+use std::iter;
+use std::time::Duration;
+
+use posthaste_core::api::problem::PROBLEM_CONTENT_TYPE;
+use ureq::http::HeaderMap;
+use ureq::http::header::CONTENT_TYPE;
+use url::Url;
+
+use super::agent::agent;
+
+/// Longest time of that request.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The status with which servers of TLS answer plain HTTP, and the other way round.
+const BAD_REQUEST: u16 = 400;
+
+/// Whether the scheme may be the reason for this error: something listens there.
+pub(super) fn is_in_doubt(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Timeout(_) | ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => false,
+        ureq::Error::Io(error) => error.kind() != io::ErrorKind::ConnectionRefused && !is_distrust(error),
+        error => !is_distrust(error),
+    }
+}
+
+/// Whether this may be the answer of a server of TLS to plain HTTP. posthaste answers with a problem.
+pub(super) fn is_foreign(status: u16, headers: &HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    status == BAD_REQUEST && !media_type.is_some_and(|it| it.starts_with(PROBLEM_CONTENT_TYPE))
+}
+
+/// The server's address with the other scheme, if it answers there.
+pub(super) fn other(base: &Url) -> Option<Url> {
+    let url = turned(base)?;
+    let health = format!("{}/health", url.as_str().trim_end_matches('/'));
+    let request = agent(&url).get(health).config().timeout_global(Some(PROBE_TIMEOUT)).build();
+    let answers = match request.call() {
+        Ok(response) => url.scheme() == "https" || response.status() != BAD_REQUEST,
+        Err(error) => is_distrust(&error),
+    };
+    answers.then_some(url)
+}
+
+/// The same host and port with the other scheme.
+fn turned(base: &Url) -> Option<Url> {
+    let (mut url, port) = (base.clone(), base.port_or_known_default());
+    url.set_scheme(if base.scheme() == "https" { "http" } else { "https" }).ok()?;
+    url.set_port(port).ok()?;
+    Some(url)
+}
+
+/// Whether a certificate was not trusted: then the server speaks TLS.
+fn is_distrust(error: &(dyn Error + 'static)) -> bool {
+    iter::successors(Some(error), |error| below(*error))
+        .filter_map(|error| error.downcast_ref())
+        .any(|error| matches!(error, rustls::Error::InvalidCertificate(_)))
+}
+
+/// The error below this one. `io::Error::source` skips the wrapped error and shows the source of that, and
+/// ureq's errors have no source.
+fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return error.get_ref().map(|inner| inner as _);
+    }
+    match error.downcast_ref() {
+        Some(ureq::Error::Io(error)) => Some(error),
+        Some(ureq::Error::Rustls(error)) => Some(error),
+        _ => error.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ureq::http::HeaderValue;
+
+    #[test]
+    fn the_other_address_keeps_the_port() {
+        let check = |base: &str, expected: &str| {
+            assert_eq!(turned(&base.parse().unwrap()).unwrap().as_str(), expected, "{base}");
+        };
+        check("https://127.0.0.1:8080/a", "http://127.0.0.1:8080/a");
+        check("http://h:8443", "https://h:8443/");
+        check("https://h/", "http://h:443/");
+        check("http://h/", "https://h:80/");
+    }
+
+    #[test]
+    fn only_an_error_of_a_server_that_listens_leaves_the_scheme_in_doubt() {
+        let check = |error: io::Error, expected| {
+            assert_eq!(is_in_doubt(&ureq::Error::Io(error)), expected);
+        };
+        check(io::ErrorKind::ConnectionRefused.into(), false);
+        check(io::ErrorKind::UnexpectedEof.into(), true);
+        let untrusted = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        check(io::Error::other(untrusted.clone()), false);
+        assert!(!is_in_doubt(&ureq::Error::Rustls(untrusted)));
+        assert!(!is_in_doubt(&ureq::Error::HostNotFound));
+    }
+
+    #[test]
+    fn a_problem_is_posthaste_s_own_answer() {
+        let headers = |media_type: &'static str| {
+            HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))])
+        };
+        assert!(!is_foreign(400, &headers(PROBLEM_CONTENT_TYPE)));
+        assert!(is_foreign(400, &headers("text/html")) && is_foreign(400, &HeaderMap::new()));
+        assert!(!is_foreign(502, &headers("text/html")));
+    }
+}

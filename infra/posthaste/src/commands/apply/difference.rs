@@ -1,0 +1,178 @@
+//! The difference between two views of a topic or subscription, member by member.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The end of a path that stands for an item of a list of objects, such as a filter.
+const ITEM: &str = "[]";
+
+/// A member whose value is different. Without a value it has its default.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemberChange {
+    /// The path, such as `retryPolicy.schedule`. An item that was added or removed is `deliveryHeaders[]`.
+    pub member: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+impl fmt::Display for MemberChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { member, before, after } = self;
+        match (member.strip_suffix(ITEM), before, after) {
+            (Some(list), None, Some(item)) => write!(f, "{list}: added {}", text(item)),
+            (Some(list), Some(item), None) => write!(f, "{list}: removed {}", text(item)),
+            _ => write!(f, "{member}: {} → {}", value(before.as_ref()), value(after.as_ref())),
+        }
+    }
+}
+
+/// The members that differ, in the order of their names.
+pub(super) fn differences(before: &Value, after: &Value) -> Vec<MemberChange> {
+    let mut changes = Vec::new();
+    compare("", Some(before), Some(after), &mut changes);
+    changes
+}
+
+fn compare(member: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<MemberChange>) {
+    let all = || before.into_iter().chain(after);
+    if before == after {
+    } else if all().all(Value::is_object) {
+        let [before, after] = [before, after].map(|side| side.and_then(Value::as_object));
+        compare_members(member, before, after, changes);
+    } else if all().all(Value::is_array) && all().any(has_objects) {
+        let [before, after] = [before, after].map(|side| side.and_then(Value::as_array));
+        compare_items(member, items(before), items(after), changes);
+    } else {
+        changes.push(change(member, before, after));
+    }
+}
+
+fn compare_members(
+    member: &str,
+    before: Option<&Map<String, Value>>,
+    after: Option<&Map<String, Value>>,
+    changes: &mut Vec<MemberChange>,
+) {
+    let names: BTreeSet<_> = before.into_iter().chain(after).flat_map(Map::keys).collect();
+    for name in names {
+        let path = if member.is_empty() { name.clone() } else { format!("{member}.{name}") };
+        let [before, after] = [before, after].map(|side| side.and_then(|members| members.get(name)));
+        compare(&path, before, after, changes);
+    }
+}
+
+/// Objects have no names: those that are on one side only were removed or added.
+fn compare_items(member: &str, before: &[Value], after: &[Value], changes: &mut Vec<MemberChange>) {
+    let item = format!("{member}{ITEM}");
+    let length = changes.len();
+    let removed = before.iter().filter(|item| !after.contains(item));
+    changes.extend(removed.map(|value| change(&item, Some(value), None)));
+    let added = after.iter().filter(|item| !before.contains(item));
+    changes.extend(added.map(|value| change(&item, None, Some(value))));
+    if changes.len() == length {
+        // The same items in another order, or another number of times.
+        let [before, after] = [before, after].map(|items| Value::from(items.to_vec()));
+        changes.push(change(member, Some(&before), Some(&after)));
+    }
+}
+
+fn change(member: &str, before: Option<&Value>, after: Option<&Value>) -> MemberChange {
+    MemberChange { member: member.to_owned(), before: before.cloned(), after: after.cloned() }
+}
+
+fn has_objects(list: &Value) -> bool {
+    list.as_array().is_some_and(|items| items.iter().any(Value::is_object))
+}
+
+fn items(list: Option<&Vec<Value>>) -> &[Value] {
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn value(value: Option<&Value>) -> String {
+    value.map_or("(default)".to_owned(), text)
+}
+
+/// A value on one line, for people.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(text))),
+        Value::Object(members) => {
+            format!("{{{}}}", joined(members.iter().map(|(name, value)| format!("{name}: {}", text(value)))))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+    fn check(before: Value, after: Value, expected: &[&str]) {
+        let lines: Vec<_> = differences(&before, &after).iter().map(ToString::to_string).collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_changed_member_is_a_line_with_both_values() {
+        let policy = |attempts: u8| json!({ "retryPolicy": { "maxDeliveryAttempts": attempts } });
+        check(policy(5), policy(8), &["retryPolicy.maxDeliveryAttempts: 5 → 8"]);
+        check(policy(5), policy(5), &[]);
+    }
+
+    #[test]
+    fn a_member_that_is_left_out_has_its_default() {
+        let batching = json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
+        check(
+            json!({}),
+            batching.clone(),
+            &[
+                "batching.maxEventsPerBatch: (default) → 10",
+                "batching.partialAcknowledgement: (default) → true",
+            ],
+        );
+        check(
+            batching,
+            json!({ "batching": { "maxEventsPerBatch": 10 } }),
+            &["batching.partialAcknowledgement: true → (default)"],
+        );
+        check(json!({ "batching": {} }), json!({}), &[]);
+    }
+
+    #[test]
+    fn a_list_of_values_is_shown_whole() {
+        let types = |types: &[&str]| json!({ "filter": { "includedEventTypes": types } });
+        check(types(&["a"]), types(&["a", "b"]), &["filter.includedEventTypes: [a] → [a, b]"]);
+        check(types(&["a", "b"]), types(&["b", "a"]), &["filter.includedEventTypes: [a, b] → [b, a]"]);
+        check(json!({ "secrets": [] }), json!({}), &["secrets: [] → (default)"]);
+        check(json!({ "subject": "" }), json!({ "subject": "/a" }), &["subject: \"\" → /a"]);
+    }
+
+    #[test]
+    fn an_item_of_a_list_of_objects_is_added_or_removed() {
+        let header = |name: &str| json!({ "name": name, "value": "acme" });
+        let list = |names: &[&str]| json!({ "h": names.iter().map(|name| header(name)).collect::<Vec<_>>() });
+        check(list(&["a"]), list(&["a", "b"]), &["h: added {name: b, value: acme}"]);
+        check(
+            list(&["a", "b"]),
+            list(&["b", "c"]),
+            &["h: removed {name: a, value: acme}", "h: added {name: c, value: acme}"],
+        );
+        check(json!({}), list(&["a"]), &["h: added {name: a, value: acme}"]);
+        check(list(&["a"]), json!({}), &["h: removed {name: a, value: acme}"]);
+        let turned = "h: [{name: a, value: acme}, {name: b, value: acme}] → [{name: b, value: acme}, {name: \
+            a, value: acme}]";
+        check(list(&["a", "b"]), list(&["b", "a"]), &[turned]);
+    }
+}

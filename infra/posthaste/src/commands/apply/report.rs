@@ -1,0 +1,138 @@
+//! The reply of `apply`: a row for every topic and subscription of the files, a line for every member that
+//! differs, and the secrets that were made.
+
+use serde_json::json;
+
+use super::changes::{Applied, AppliedEntity, Change};
+use crate::commands::subscriptions;
+use crate::output::{Reply, clean, word};
+
+const HEADER: [&str; 4] = ["topic", "subscription", "result", "state"];
+
+/// The reply to what was done.
+pub(super) fn done(applied: &Applied) -> Reply {
+    let reply = Reply::new(json!({ "applied": applied.entities, "new": applied.secrets }));
+    let reply = details(reply, applied, word, "secret, so it was sent and not compared");
+    let [created, changed, unchanged] = counts(applied);
+    let reply = reply.line(format!("\n{created} created, {changed} changed, {unchanged} unchanged"));
+    if applied.secrets.is_empty() {
+        return reply;
+    }
+    let rows = applied.secrets.iter().map(|new| [new.of.clone(), new.kind.to_owned(), new.value.clone()]);
+    reply
+        .line("\nNew keys and secrets. Signing secrets are shown this once; keep them:")
+        .table(["of", "kind", "value"], rows.collect())
+}
+
+/// The reply to what would be done.
+pub(super) fn planned(planned: &Applied) -> Reply {
+    let reply = Reply::new(json!({ "planned": planned.entities }));
+    let reply =
+        details(reply, planned, |change| intent(*change).to_owned(), "secret, so it cannot be compared");
+    let [created, changed, unchanged] = counts(planned);
+    let counts = format!("{created} to create, {changed} to change, {unchanged} unchanged");
+    reply.line(format!("\n{counts}; nothing was sent"))
+}
+
+fn intent(change: Change) -> &'static str {
+    match change {
+        Change::Created => "to create",
+        Change::Changed => "to change",
+        Change::Unchanged => "unchanged",
+    }
+}
+
+fn counts(applied: &Applied) -> [usize; 3] {
+    [Change::Created, Change::Changed, Change::Unchanged]
+        .map(|change| applied.entities.iter().filter(|entity| entity.change == change).count())
+}
+
+fn details(reply: Reply, applied: &Applied, name: impl Fn(&Change) -> String, secret: &str) -> Reply {
+    let rows = applied.entities.iter().map(|entity| row(entity, name(&entity.change))).collect();
+    let reply = reply.table(HEADER, rows);
+    applied.entities.iter().flat_map(|entity| lines(entity, secret)).fold(reply, Reply::line)
+}
+
+fn row(entity: &AppliedEntity, change: String) -> [String; 4] {
+    let subscription = entity.subscription.clone().unwrap_or_default();
+    let state = entity.status.as_ref().map(subscriptions::state).unwrap_or_default();
+    [entity.topic.clone(), subscription, change, state]
+}
+
+/// The members that differ under the entity's name. None where there are none.
+fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
+    let members =
+        entity.members.iter().map(|change| format!("  {}", clean(&change.to_string()).replace('\n', " ")));
+    let not_compared = entity.not_compared.iter().map(|member| format!("  {member}: {secret}"));
+    let mut lines: Vec<_> = members.chain(not_compared).collect();
+    if !lines.is_empty() {
+        let subscription = entity.subscription.iter().map(|name| format!("/{name}")).collect::<String>();
+        lines.insert(0, format!("\n{}{subscription}:", entity.topic));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::difference::MemberChange;
+    use super::*;
+    use crate::output::Style;
+
+    fn entity(subscription: Option<&str>, change: Change, after: Option<&str>) -> AppliedEntity {
+        let change_of = |after: &str| MemberChange {
+            member: "filter.subjectEndsWith".to_owned(),
+            before: None,
+            after: Some(json!(after)),
+        };
+        AppliedEntity {
+            topic: "orders".to_owned(),
+            subscription: subscription.map(str::to_owned),
+            change,
+            members: after.map(change_of).into_iter().collect(),
+            not_compared: Vec::new(),
+            status: None,
+        }
+    }
+
+    fn some() -> Applied {
+        let mut billing = entity(Some("billing"), Change::Changed, Some(".pdf\u{1b}"));
+        billing.not_compared.push("deliveryHeaders[X-Key].value".to_owned());
+        let crm = entity(Some("crm"), Change::Created, None);
+        let entities = vec![entity(None, Change::Unchanged, None), billing, crm];
+        Applied { entities, secrets: Vec::new() }
+    }
+
+    #[test]
+    fn a_dry_run_shows_every_member_and_ends_with_the_numbers() {
+        let expected = "\
+TOPIC   SUBSCRIPTION  RESULT     STATE
+orders                unchanged
+orders  billing       to change
+orders  crm           to create
+
+orders/billing:
+  filter.subjectEndsWith: (default) → .pdf\u{fffd}
+  deliveryHeaders[X-Key].value: secret, so it cannot be compared
+
+1 to create, 1 to change, 1 unchanged; nothing was sent
+";
+        assert_eq!(planned(&some()).render(Style::Plain), expected);
+    }
+
+    #[test]
+    fn apply_shows_the_same_as_done() {
+        let text = done(&some()).render(Style::Plain);
+        assert!(text.contains("orders  billing       changed\n") && !text.contains("New keys"), "{text}");
+        assert!(
+            text.contains("\n  deliveryHeaders[X-Key].value: secret, so it was sent and not compared\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("\n1 created, 1 changed, 1 unchanged\n"), "{text}");
+    }
+
+    #[test]
+    fn files_without_topics_have_no_header() {
+        let text = planned(&Applied::default()).render(Style::Plain);
+        assert_eq!(text, "\n0 to create, 0 to change, 0 unchanged; nothing was sent\n");
+    }
+}

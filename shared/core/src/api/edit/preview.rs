@@ -1,0 +1,184 @@
+//! The effect of a write, from what the API shows: for a client that says what it would change. The server
+//! may still refuse the write by what is not shown, such as the addresses that endpoints may have.
+
+use std::collections::BTreeMap;
+
+use super::checks::{
+    bad_setting, check_expiration, check_whole, require_distinct, require_same_name, within_subscription,
+};
+use crate::api::problem::Problem;
+use crate::api::{SecretText, SubscriptionSettings, TopicSettings};
+use crate::attempt::Begin;
+use crate::attempt::handshake::written;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
+
+/// Secret in the place of each masked one. Its only use is that it compiles.
+const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
+
+/// The topic as it would be shown if `wanted` were put at `now`, where it is shown as `shown` today. Secrets
+/// stay masked, and a secret that would be made is left out.
+pub fn preview(
+    topic: &TopicName,
+    shown: &TopicSettings,
+    wanted: &TopicSettings,
+    now: Timestamp,
+) -> Result<TopicSettings, Problem> {
+    require_same_name(wanted.name.as_ref().map(TopicName::as_str), topic.as_str())?;
+    require_distinct(wanted)?;
+    let mut subscriptions = shown.subscriptions.clone();
+    let mut written = Vec::new();
+    for (name, settings) in &wanted.subscriptions {
+        let stored = shown.stored_name(name).unwrap_or(name);
+        let put = subscription(stored, shown.subscriptions.get(stored), settings, now);
+        subscriptions.insert(stored.clone(), put.map_err(|problem| within_subscription(name, problem))?);
+        written.push(stored);
+    }
+    let next = TopicSettings { subscriptions, ..own(shown, wanted) };
+    check_whole(shown.name.as_ref().unwrap_or(topic), &unmasked(&next), written)?;
+    Ok(next)
+}
+
+/// The settings with a placeholder for every masked secret, so that they compile if the server has the
+/// secrets.
+pub fn unmasked(settings: &TopicSettings) -> TopicSettings {
+    let mut settings = settings.clone();
+    for subscription in settings.subscriptions.values_mut() {
+        let headers = subscription.delivery_headers.iter_mut().filter(|header| header.is_secret);
+        let secrets = subscription.signing.secrets.iter_mut().flatten();
+        let all = secrets.chain(headers.filter_map(|header| header.value.as_mut()));
+        for masked in all.filter(|secret| secret.is_masked()) {
+            *masked = SecretText::new(PLACEHOLDER);
+        }
+    }
+    settings
+}
+
+/// The topic's own settings, without subscriptions.
+fn own(shown: &TopicSettings, wanted: &TopicSettings) -> TopicSettings {
+    TopicSettings {
+        name: shown.name.clone(),
+        endpoint: shown.endpoint.clone(),
+        subscriptions: BTreeMap::new(),
+        ..wanted.clone()
+    }
+}
+
+fn subscription(
+    name: &SubscriptionName,
+    shown: Option<&SubscriptionSettings>,
+    wanted: &SubscriptionSettings,
+    now: Timestamp,
+) -> Result<SubscriptionSettings, Problem> {
+    require_same_name(wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
+    check_expiration(wanted.expiration_time_utc, now)?;
+    let (present, present_headers) =
+        shown.map(|shown| (shown.signing.clone(), shown.delivery_headers.as_slice())).unwrap_or_default();
+    let signing = wanted.signing.resolved(&present, now);
+    let signing = signing.map_err(|error| bad_setting(error.member(), error.to_string()))?;
+    let headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers).shown());
+    // The code of a handshake is never shown.
+    let code = SecretText::new("");
+    let mut status = written(shown, &wanted.endpoint, Begin { now, code: &code });
+    status.handshake.iter_mut().for_each(|handshake| handshake.code = None);
+    Ok(SubscriptionSettings {
+        name: Some(name.clone()),
+        delivery_headers: headers.collect(),
+        signing: signing.shown(),
+        status: Some(status),
+        ..wanted.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Desk;
+    use super::*;
+    use crate::api::problem::ProblemKind;
+    use serde_json::{Value, json};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const OTHER: &str = "whsec_T3RoZXJPdGhlck90aGVyT3RoZXJPdGhl";
+
+    fn previewed(desk: &Desk, wanted: &Value) -> Result<TopicSettings, Problem> {
+        let shown = desk.settings.shown(&desk.topic, NOW);
+        preview(&desk.topic, &shown, &serde_json::from_value(wanted.clone()).unwrap(), NOW)
+    }
+
+    fn billing(member: &str, value: &Value) -> Value {
+        let mut billing = json!({ "endpoint": { "url": "https://billing.example/hooks" } });
+        billing[member] = value.clone();
+        json!({ "subscriptions": { "BILLING": billing } })
+    }
+
+    /// The preview is what is shown after the write.
+    fn check(wanted: &Value) {
+        let mut desk = Desk::with_billing();
+        let signing = json!({ "secrets": [SECRET, OTHER] });
+        let headers = json!([{ "name": "x-key", "value": "s3cret", "isSecret": true }]);
+        let settings = json!({ "endpoint": { "url": "https://billing.example/hooks" }, "signing": signing,
+            "deliveryHeaders": headers });
+        desk.put("billing", settings).unwrap();
+        let before = previewed(&desk, wanted).unwrap();
+        desk.put_topic(wanted.clone()).unwrap();
+        assert_eq!(before, desk.settings.shown(&desk.topic, NOW), "{wanted}");
+        assert_eq!(previewed(&desk, wanted).unwrap(), before, "{wanted}");
+    }
+
+    #[test]
+    fn a_preview_is_what_the_write_shows() {
+        let mask = SecretText::new(SECRET).masked_as_one_of_several();
+        check(&json!({}));
+        check(&json!({ "inputSchema": "EventGrid", "defaultTimeToLive": "PT60S" }));
+        check(&billing("retryPolicy", &json!({ "maxDeliveryAttempts": 5 })));
+        check(&billing("signing", &json!({ "secrets": [mask.expose(), OTHER] })));
+        check(&billing("signing", &json!({ "secrets": [mask.expose()] })));
+        check(&billing("signing", &json!({ "secrets": ["(masked)", "(masked)"] })));
+        let header = |value| json!([{ "name": "X-KEY", "value": value, "isSecret": true }]);
+        check(&billing("deliveryHeaders", &header("(masked)")));
+        check(&billing("deliveryHeaders", &header("other")));
+        check(&billing("endpoint", &json!({ "url": "https://other.example/" })));
+    }
+
+    #[test]
+    fn an_endpoint_that_must_consent_is_pending() {
+        let wanted =
+            billing("endpoint", &json!({ "url": "https://billing.example/", "validation": "CloudEvents" }));
+        let next = previewed(&Desk::with_billing(), &wanted).unwrap();
+        let status = next.subscriptions.values().next().and_then(|billing| billing.status.clone()).unwrap();
+        assert_eq!(
+            (format!("{:?}", status.state).as_str(), status.handshake.unwrap().code),
+            ("Pending", None)
+        );
+    }
+
+    fn refused(wanted: &Value, kind: ProblemKind, member: &str) {
+        let problem = previewed(&Desk::with_billing(), wanted).unwrap_err();
+        assert_eq!((problem.kind, problem.member.as_deref()), (kind, Some(member)), "{wanted}");
+    }
+
+    #[test]
+    fn a_write_that_the_server_refuses_has_no_preview() {
+        let bad = ProblemKind::BadSettings;
+        let mask = json!({ "secrets": ["(masked:0a1b2c3d)"] });
+        refused(&billing("signing", &mask), bad, "subscriptions.BILLING.signing.secrets[0]");
+        let past = json!("2020-01-01T00:00:00Z");
+        refused(&billing("expirationTimeUtc", &past), bad, "subscriptions.BILLING.expirationTimeUtc");
+        refused(&billing("name", &json!("crm")), bad, "subscriptions.BILLING.name");
+        refused(&json!({ "name": "other" }), bad, "name");
+    }
+
+    #[test]
+    fn a_subscription_that_was_not_written_must_accept_the_topic() {
+        let url = "https://billing.example/hooks";
+        let mut desk = Desk::new();
+        desk.put_topic(json!({ "inputSchema": "EventGrid" })).unwrap();
+        desk.put("crm", json!({ "endpoint": { "url": url }, "deliverySchema": "EventGrid" })).unwrap();
+        let problem = previewed(&desk, &json!({ "inputSchema": "CloudEvents" })).unwrap_err();
+        let member = problem.member.as_deref();
+        assert_eq!(
+            (problem.kind, member),
+            (ProblemKind::Incompatible, Some("subscriptions.crm.deliverySchema"))
+        );
+    }
+}
