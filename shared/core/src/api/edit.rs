@@ -103,7 +103,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
     ) -> Result<RotatedSecret, Problem> {
         let secret = self.secret(signing.kind_to_make(written.kind));
         let overlap = written.overlap.map(|overlap| overlap.0);
-        let next = signing.rotated(secret.clone(), overlap, self.now).map_err(|error| no_rotation(&error))?;
+        let next = signing.rotated(&secret, overlap, self.now).map_err(|error| no_rotation(&error))?;
         let ended = signing.ended_in(&next);
         *signing = next;
         let public_key = SigningSecret::parse(secret.expose()).ok().and_then(|secret| secret.public_key());

@@ -85,7 +85,7 @@ impl SigningSettings {
     /// verifies them has not been asked to change.
     pub fn rotated(
         &self,
-        made: SecretText,
+        made: &SecretText,
         overlap: Option<Duration>,
         now: Timestamp,
     ) -> Result<Self, RotationError> {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn rotated(present: Value, made: &str, overlap: Duration) -> Result<Value, RotationError> {
-        let next = settings(present).rotated(SecretText::new(made), Some(overlap), NOW)?;
+        let next = settings(present).rotated(&SecretText::new(made), Some(overlap), NOW)?;
         Ok(serde_json::to_value(next).unwrap())
     }
 
@@ -292,7 +292,7 @@ mod tests {
                 let made = SecretText::new(format!("whsec_{index}"));
                 let before: Vec<_> = settings.timed().collect();
                 let overlap = Duration::from_hours(*overlap);
-                let next = settings.rotated(made.clone(), Some(overlap), now);
+                let next = settings.rotated(&made, Some(overlap), now);
                 let timed: Vec<_> = next.iter().flat_map(SigningSettings::timed).collect();
                 let mut lasting = before.iter().filter(|(_, end)| end.is_none());
                 let is_kept = |secret: &SecretText| timed.iter().any(|(kept, _)| kept == secret);

@@ -14,7 +14,7 @@ fn of_topic(topic: &Value) -> Vec<(String, String)> {
 }
 
 /// Checks the mistakes of a topic with these subscriptions.
-fn check(subscriptions: Value, expected: &[(&str, &str)]) {
+fn check(subscriptions: &Value, expected: &[(&str, &str)]) {
     let found = of_topic(&json!({ "subscriptions": subscriptions }));
     let expected: Vec<_> = expected
         .iter()
@@ -29,7 +29,7 @@ fn endpoint() -> Value {
 
 #[test]
 fn settings_without_a_mistake_have_none() {
-    check(json!({ "a": { "endpoint": endpoint(), "filter": { "includedEventTypes": ["x"] } } }), &[]);
+    check(&json!({ "a": { "endpoint": endpoint(), "filter": { "includedEventTypes": ["x"] } } }), &[]);
     assert_eq!(of_topic(&json!({})), []);
 }
 
@@ -71,7 +71,7 @@ fn every_kind_of_mistake_in_every_subscription_is_named() {
 #[test]
 fn a_mistake_below_a_mistyped_name_is_named_as_it_was_written() {
     check(
-        json!({ "a": { "enpoint": { "ulr": "https://a.example/", "timeout": "PT2M" } } }),
+        &json!({ "a": { "enpoint": { "ulr": "https://a.example/", "timeout": "PT2M" } } }),
         &[
             ("a.enpoint", "unknown member `enpoint`, did you mean `endpoint`?"),
             ("a.enpoint.ulr", "unknown member `ulr`, did you mean `url`?"),
@@ -85,7 +85,7 @@ fn items_keep_their_numbers() {
     let no_duration = "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
     let schedule = json!(["x", "PT1S", "P2D", "y"]);
     check(
-        json!({ "a": { "endpoint": endpoint(), "retryPolicy": { "schedule": schedule } } }),
+        &json!({ "a": { "endpoint": endpoint(), "retryPolicy": { "schedule": schedule } } }),
         &[
             ("a.retryPolicy.schedule[0]", no_duration),
             ("a.retryPolicy.schedule[3]", no_duration),
@@ -100,12 +100,12 @@ fn what_follows_from_a_mistake_is_left_out() {
     let broken = json!({ "a": {
         "endpoint": { "url": 5 }, "retryPolicy": { "schedule": ["P2D"] },
     } });
-    check(broken, &[("a.endpoint.url", "expected a text, found a number")]);
+    check(&broken, &[("a.endpoint.url", "expected a text, found a number")]);
     let broken = json!({ "a": { "endpoint": endpoint(), "retryPolicy": { "schedule": ["P2D"] } } });
-    check(broken, &[("a.retryPolicy.schedule[0]", "P2D is outside PT0S..=P1D")]);
+    check(&broken, &[("a.retryPolicy.schedule[0]", "P2D is outside PT0S..=P1D")]);
     // The value of a mistyped member is none of the likely member's: one mistake is enough.
     let broken = json!({ "a": { "endpoint": endpoint(), "filters": 5 } });
-    check(broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
+    check(&broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
 }
 
 #[test]
@@ -126,13 +126,13 @@ fn where_a_word_is_unknown_no_rule_is_judged_that_may_depend_on_it() {
 #[test]
 fn a_likely_name_that_is_there_already_is_still_suggested() {
     let broken = json!({ "a": { "endpoint": endpoint(), "filter": {}, "filters": {} } });
-    check(broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
+    check(&broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
 }
 
 #[test]
 fn a_missing_member_is_named_once_beside_other_mistakes() {
     check(
-        json!({ "a": { "colours": 1 }, "b": { "endpoint": endpoint(), "batching": [] } }),
+        &json!({ "a": { "colours": 1 }, "b": { "endpoint": endpoint(), "batching": [] } }),
         &[
             (
                 "a.colours",
