@@ -24,9 +24,12 @@ pub struct Faults {
     pub bucket: Plan,
 }
 
+/// Makes the faults of one part from a plan.
+type InPart = fn(&Plan) -> Faults;
+
 impl Faults {
     /// Each part by its name, and faults in it alone.
-    pub const PARTS: [(&str, fn(&Plan) -> Self); 3] =
+    pub const PARTS: [(&str, InPart); 3] =
         [("queues", Self::in_queues), ("state", Self::in_state), ("bucket", Self::in_bucket)];
 
     /// None.

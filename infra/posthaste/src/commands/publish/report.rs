@@ -108,7 +108,9 @@ mod tests {
     fn answers_of_a_run_are_added_up() {
         let check = |answers: &[Report], expected: &str| {
             let mut all = Report::default();
-            answers.iter().for_each(|answer| all.add(*answer));
+            for answer in answers {
+                all.add(*answer);
+            }
             assert_eq!(all.text("orders"), expected);
         };
         check(&[answer(100, 2, 0)], "accepted 100 events; 2 subscriptions of orders matched");
