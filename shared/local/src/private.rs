@@ -183,7 +183,9 @@ fn is_refused(error: &io::Error) -> bool {
 
 fn warn(path: &Path) {
     let path = path.display();
-    tracing::warn!(%path, "the mode of a file or folder cannot be changed, so it stays open to other users of this machine");
+    tracing::warn!(
+        %path, "the mode of a file cannot be changed, so it stays open to other users of this machine"
+    );
 }
 
 fn mode_of(found: &Metadata) -> u32 {

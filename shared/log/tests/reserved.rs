@@ -122,8 +122,8 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The fields of all lines of the workspace, each with its file. The writer's own tests are left out: they are
-/// about what it does with any name and value.
+/// The fields of all lines of the workspace, each with its file. The writer's own tests are left out, because
+/// they try any name and value.
 fn all_fields() -> Vec<(PathBuf, Found)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();

@@ -170,7 +170,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             match self.read(index).await {
                 Err(error @ LinksError::Object(_)) => {
                     let key = layout::links(index);
-                    tracing::error!(%key, error = &error as &dyn std::error::Error, "states of links left out, a newer program wrote them");
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(%key, error, "states of links left out, a newer program wrote them");
                     continue;
                 }
                 read => read?,
@@ -201,9 +202,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let key = layout::links(index);
         let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
         if let Err(error) = read {
-            tracing::warn!(
-                %key, error = &*error as &dyn std::error::Error, "states of links not read, they count as healthy"
-            );
+            let error = &*error as &dyn std::error::Error;
+            tracing::warn!(%key, error, "states of links not read, they count as healthy");
             let mut shards = self.shared.shards.lock();
             let known = &mut shards[index % LINK_SHARDS];
             (known.is_blind, known.checked_at) = (true, Some(self.clock.monotonic()));

@@ -214,7 +214,8 @@ fn log_state_change(target: &Target, condition: &Condition) {
             "delivery to the link failed, it gets no requests for now"
         ),
         (Phase::Glitch | Phase::Retry, Target::Subscription { .. }) => tracing::warn!(
-            id = EXCHANGE_FAILED, %link, topic, subscription, %state, hold, %until, failures, %outcome, status,
+            id = EXCHANGE_FAILED, %link, topic, subscription, %state,
+            hold, %until, failures, %outcome, status,
             "delivery failed after the link was reached, the subscription gets no requests for now"
         ),
     }

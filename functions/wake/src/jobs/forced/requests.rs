@@ -46,7 +46,9 @@ pub(super) async fn all<P: Ports>(ports: &WakePorts<P>) -> Result<Vec<Request>, 
             Ok(true) => end(ports, &[request]).await?,
             Err(error) => {
                 let (key, error) = (&request.key, &error as &dyn Error);
-                tracing::error!(%key, error, "deliveries not forced: their topic cannot be read, the next run tries again");
+                tracing::error!(
+                    %key, error, "deliveries not forced: their topic cannot be read, the next run tries again"
+                );
             }
         }
     }

@@ -27,10 +27,12 @@ pub(super) async fn of<P: Ports>(
         Ok(Ok(permission)) => return permission,
         Ok(Err(error)) => {
             let error = &error as &dyn Error;
-            tracing::error!(folder = %name, error, "held deliveries not released: their topic cannot be read");
+            tracing::error!(
+                folder = %name, error, "held deliveries not released: their topic cannot be read"
+            );
         }
         Err(_) => {
-            tracing::error!(folder = %name, "held deliveries not released: the look at their topic panicked")
+            tracing::error!(folder = %name, "held deliveries not released: the look at their topic panicked");
         }
     }
     Permission::without_target(Release::Nothing)

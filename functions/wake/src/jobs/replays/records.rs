@@ -71,7 +71,8 @@ impl Job {
         let progress = &record.progress;
         tracing::info!(
             replay_id = record.id, topic = %record.topic, subscription = %record.subscription,
-            %state, reason = reason.map(display), found = progress.found, queued = progress.queued, failed = progress.failed,
+            %state, reason = reason.map(display),
+            found = progress.found, queued = progress.queued, failed = progress.failed,
             "a replay changed its state"
         );
         (record.state, record.reason) = (state, reason);
