@@ -293,7 +293,7 @@ fn sigterm_drains_and_a_second_one_ends_at_once() {
     // The attempt is under way: its connection is made, and no answer ever comes.
     let _attempt = endpoint.accept().unwrap();
     server.signal("TERM");
-    server.wait_for_log("timeout");
+    server.wait_for_log("timeout_s");
     server.signal("TERM");
     assert_eq!(server.end(), Some(143));
 }
@@ -325,7 +325,7 @@ fn what_is_under_way_at_sigterm_is_finished_and_not_sent_again() {
     server.json(&["publish", "orders", "--file", "-"], EVENT);
     let (first, mut connection) = request(&endpoint);
     server.signal("TERM");
-    server.wait_for_log("timeout");
+    server.wait_for_log("timeout_s");
     connection.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
     assert_eq!(server.end(), Some(0));
     let server = Server::start(folder.path(), &["--allow-endpoints", "127.0.0.0/8"]);
