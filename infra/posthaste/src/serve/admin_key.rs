@@ -44,9 +44,13 @@ pub enum AdminKeyError {
     Unusable,
 }
 
-/// A key that was given, if it can be the admin key.
-pub fn checked(given: Secret) -> Result<Secret, AdminKeyError> {
-    if is_key(given.expose()) { Ok(given) } else { Err(AdminKeyError::Unusable) }
+/// The key that was given, if it can be the admin key. An empty one counts as not given: a service's settings
+/// have `POSTHASTE_KEY=` where there is none.
+pub fn given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
+    if written.expose().is_empty() {
+        return Ok(None);
+    }
+    parse(written.expose()).map(Some).ok_or(AdminKeyError::Unusable)
 }
 
 /// The key of a server: the one that was given, which is not written down, or the data folder's. The caller
@@ -142,6 +146,7 @@ mod tests {
         fs::write(&path, "a-key-of-my-own-choice\n").unwrap();
         assert_eq!(key(folder.path(), 1).unwrap(), "a-key-of-my-own-choice");
     }
+
     #[test]
     fn a_given_key_counts_and_is_not_written_down() {
         let (folder, given) = (tempfile::tempdir().unwrap(), Secret::new("-given-by-the-operator"));
@@ -154,10 +159,18 @@ mod tests {
     }
 
     #[test]
+    fn a_given_key_may_end_with_a_line_end_and_an_empty_one_is_none() {
+        for written in ["exactly-16-chars", "exactly-16-chars\r\n"] {
+            let key = given(&Secret::new(written)).unwrap().unwrap();
+            assert_eq!(key.expose(), "exactly-16-chars");
+        }
+        assert!(given(&Secret::new("")).unwrap().is_none());
+    }
+
+    #[test]
     fn a_given_key_is_as_long_as_any_and_its_error_does_not_show_it() {
-        assert!(checked(Secret::new("exactly-16-chars")).is_ok());
-        for bad in ["only-15-chars..", "with a space in it", "with-an-ümlaut-in-it", "a-line-end-behind\n"] {
-            let error = checked(Secret::new(bad)).unwrap_err().to_string();
+        for bad in ["only-15-chars..", "with a space in it", "with-an-ümlaut-in-it", "\n"] {
+            let error = given(&Secret::new(bad)).unwrap_err().to_string();
             assert!(!error.contains(bad) && error.contains("POSTHASTE_KEY"), "{error}");
         }
     }

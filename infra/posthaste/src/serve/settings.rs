@@ -81,11 +81,13 @@ impl ServeSettings {
         let deliver = DeliverSettings { origin: origin.clone(), ..default.deliver };
         let deliver = table::deliver_settings(values, deliver);
         deliver.check_link_bounds()?;
+        let admin_key = values.get(&table::ADMIN_KEY);
+        let admin_key = admin_key.map_or(Ok(None), |key: Secret| admin_key::given(&key))?;
         let requests_max = values.get(&table::CONNECTIONS_MAX).and_then(|max| max.try_into().ok());
         Ok(Self {
             listen: values.get(&table::LISTEN).unwrap_or(default.listen),
             data_dir: data_dir(global),
-            admin_key: values.get(&table::ADMIN_KEY).map(admin_key::checked).transpose()?,
+            admin_key: admin_key,
             links,
             client: table::client_settings(values, default.client),
             publish: table::publish_settings(values, default.publish),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::{Mistake, Notation, SettingsError, mistakes};
+use posthaste_core::model::MISTAKES_MAX;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -94,7 +95,8 @@ impl fmt::Display for Mistakes {
         match self.0.as_slice() {
             [only] => write!(f, "{only}"),
             found => {
-                write!(f, "{} mistakes", found.len())?;
+                let which = if found.len() == MISTAKES_MAX { "the first " } else { "" };
+                write!(f, "{which}{} mistakes", found.len())?;
                 found.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
             }
         }

@@ -18,6 +18,10 @@ use self::tree::{Node, steps_of_member, steps_of_path};
 use super::SettingsError;
 use crate::model::MISTAKES_MAX;
 
+/// Most values that are read to find the mistakes of a whole, over all times that it is read: about half a
+/// second of work. The more values it has, the fewer of its mistakes are named at once.
+const VALUES_READ_MAX: usize = 2_000_000;
+
 /// A mistake in what a user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
@@ -30,8 +34,8 @@ pub struct Mistake {
     pub text: String,
 }
 
-/// The mistakes that keep `written` from being a `T` that passes `check`: the first [`MISTAKES_MAX`]. None if
-/// there are no mistakes.
+/// The mistakes that keep `written` from being a `T` that passes `check`: the first [`MISTAKES_MAX`], and fewer
+/// of a whole that is long to read. None if there are no mistakes.
 ///
 /// A mistake that only follows from another one is left out.
 pub fn mistakes<T: DeserializeOwned>(
@@ -41,7 +45,10 @@ pub fn mistakes<T: DeserializeOwned>(
 ) -> Vec<Mistake> {
     let mut tree = Node::of(written);
     let mut found = Vec::new();
-    while found.len() < MISTAKES_MAX {
+    for _ in 0..=VALUES_READ_MAX / tree.size() {
+        if found.len() == MISTAKES_MAX {
+            break;
+        }
         let Some((steps, fault)) = first_fault(&tree, notation, &check) else { break };
         if !tree.explains(&steps, &fault) {
             found.push(mistake(&tree, &steps, &fault));

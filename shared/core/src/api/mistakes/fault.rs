@@ -1,5 +1,6 @@
 //! A fault as data: its text and the repair are made from it.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
@@ -8,6 +9,17 @@ use serde::de::{self, Expected, Unexpected};
 /// How alike two names are at least, from 0 to 1, if one is likely a typo of the other. The program's options
 /// have the same bound: it is clap's.
 const LIKENESS_MIN: f64 = 0.7;
+
+/// Longest name that is shown whole, and longest typo, in characters. No member's name is half as long.
+const NAME_CHARS_MAX: usize = 64;
+
+/// A name as messages show it.
+pub(super) fn shortened(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &name[..end]).into(),
+        None => name.into(),
+    }
+}
 
 /// A fault of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +48,9 @@ impl Fault {
 }
 
 fn most_alike(written: &str, known: &[&'static str]) -> Option<&'static str> {
+    if written.chars().nth(NAME_CHARS_MAX).is_some() {
+        return None;
+    }
     let written = written.to_lowercase();
     let rated = known.iter().filter_map(|name| Some((likeness(&written, &name.to_lowercase())?, *name)));
     rated.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, name)| name)
@@ -51,7 +66,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = match self {
             Self::UnknownMember { name, known } => {
-                write!(f, "unknown member `{name}`")?;
+                write!(f, "unknown member `{}`", shortened(name))?;
                 known
             }
             // The word is not repeated: it may be a secret in the wrong place.
@@ -95,7 +110,7 @@ impl de::Error for Fault {
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::Value(format!("expected {} in the range of this member", kind_expected(expected)))
+        Self::Value(format!("expected {}", range_expected(expected)))
     }
 }
 
@@ -108,6 +123,17 @@ fn kind_expected(expected: &dyn Expected) -> String {
         text if text == "a sequence" => "a list".to_owned(),
         text if text == "a map" || text.starts_with("struct ") => "an object".to_owned(),
         text => text,
+    }
+}
+
+/// What serde expected where the kind was right.
+fn range_expected(expected: &dyn Expected) -> String {
+    match expected.to_string().as_str() {
+        "u8" => format!("a whole number from 0 to {}", u8::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" => "a whole number that is not negative".to_owned(),
+        text => text.to_owned(),
     }
 }
 
@@ -167,6 +193,14 @@ mod tests {
         check(Unexpected::Seq, "struct FilterSettings", "expected an object, found a list");
         check(Unexpected::Unit, "f64", "expected a number, found nothing");
         let fault = Fault::invalid_value(Unexpected::Signed(-1), &"u16");
-        assert_eq!(fault.to_string(), "expected a whole number in the range of this member");
+        assert_eq!(fault.to_string(), "expected a whole number from 0 to 65535");
+    }
+
+    #[test]
+    fn a_long_name_is_shortened() {
+        let name = "ü".repeat(NAME_CHARS_MAX);
+        assert_eq!(shortened(&name), name);
+        let text = Fault::unknown_field(&name.repeat(10_000), &["url"]).to_string();
+        assert_eq!(text, format!("unknown member `{name}…`, expected `url`"));
     }
 }

@@ -173,12 +173,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
         match self.text() {
             Some(word) => visitor.visit_enum(StrDeserializer::new(&word)),
-            None => self.deserialize_any(visitor),
+            None => Err(Fault::unknown_variant("", known)),
         }
     }
 }

@@ -176,6 +176,22 @@ fn no_more_mistakes_are_named_than_a_person_reads() {
 }
 
 #[test]
+fn many_values_below_a_long_name_are_one_short_mistake() {
+    let name = "k".repeat(500_000);
+    let found = of_topic(&json!({ name: vec![0; 260_000] }));
+    assert!(found.len() == 1 && found[0].0.len() < 100 && found[0].1.len() < 300, "{}", found.len());
+}
+
+#[test]
+fn where_a_word_is_expected_the_words_are_named() {
+    let text = "unknown word, expected one of `CloudEvents`, `EventGrid`, `Custom`";
+    for schema in [json!(null), json!(1), json!(["CloudEvents"]), json!({ "CloudEvents": {} })] {
+        let found = of_topic(&json!({ "inputSchema": schema }));
+        assert!(found.is_empty() || found == [("inputSchema".to_owned(), text.to_owned())], "{found:?}");
+    }
+}
+
+#[test]
 fn no_mistake_repeats_a_value() {
     for signing in [
         json!({ "secrets": "whsec_hush" }),

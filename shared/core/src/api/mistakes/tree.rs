@@ -3,19 +3,39 @@
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
-use super::fault::Fault;
+use super::fault::{Fault, shortened};
 
 /// A value of the tree.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// The path to it, as it was written.
-    written: String,
+    /// The last step to it, as it was written.
+    step: Step,
     /// Whether a mistake was repaired in it or below it.
     is_repaired: bool,
     /// Whether a word in it was taken out, so that it is unknown which rules hold for its other members.
     has_lost_word: bool,
     /// The value, or the values below it.
     pub(super) content: Content,
+}
+
+/// The step from a value to one below it.
+#[derive(Debug)]
+enum Step {
+    /// None: the whole.
+    Root,
+    Index(usize),
+    Name(String),
+}
+
+impl Step {
+    /// The path that goes on with this step.
+    fn after(&self, path: String) -> String {
+        match self {
+            Self::Root => path,
+            Self::Index(index) => format!("{path}[{index}]"),
+            Self::Name(name) => join(path, name),
+        }
+    }
 }
 
 /// The content of a node.
@@ -34,35 +54,57 @@ pub(super) enum Content {
 impl Node {
     /// The tree of a value.
     pub(super) fn of(value: &Value) -> Self {
-        Self::at(String::new(), value)
+        Self::at(Step::Root, value)
     }
 
-    fn at(written: String, value: &Value) -> Self {
+    fn at(step: Step, value: &Value) -> Self {
         let content = match value {
             Value::Array(items) => {
-                let item = |(index, item)| Self::at(format!("{written}[{index}]"), item);
+                let item = |(index, item)| Self::at(Step::Index(index), item);
                 Content::List(items.iter().enumerate().map(item).collect())
             }
             Value::Object(members) => {
                 let member =
-                    |(name, value): (&String, _)| (name.clone(), Self::at(join(&written, name), value));
+                    |(name, value): (&String, _)| (name.clone(), Self::at(Step::Name(name.clone()), value));
                 Content::Object { members: members.iter().map(member).collect(), removed: Vec::new() }
             }
             scalar => Content::Scalar(scalar.clone()),
         };
-        Self { written, is_repaired: false, has_lost_word: false, content }
+        Self { step, is_repaired: false, has_lost_word: false, content }
+    }
+
+    /// The number of values: this one and all below it.
+    pub(super) fn size(&self) -> usize {
+        1 + match &self.content {
+            Content::List(items) => items.iter().map(Self::size).sum(),
+            Content::Object { members, .. } => members.iter().map(|(_, node)| node.size()).sum(),
+            Content::Scalar(_) => 0,
+        }
     }
 
     /// The path of the member at `steps`, as it was written.
     pub(super) fn member(&self, steps: &[String]) -> String {
-        let (node, rest) = self.deepest(steps);
-        rest.iter().fold(node.written.clone(), |path, step| join(&path, step))
+        self.member_after(String::new(), steps)
+    }
+
+    fn member_after(&self, path: String, steps: &[String]) -> String {
+        let path = self.step.after(path);
+        match self.next(steps) {
+            Some((child, rest)) => child.member_after(path, rest),
+            None => steps.iter().fold(path, |path, step| join(path, step)),
+        }
+    }
+
+    /// The node after the first of these steps, if it is there, and the other steps.
+    fn next<'a>(&self, steps: &'a [String]) -> Option<(&Self, &'a [String])> {
+        let (step, rest) = steps.split_first()?;
+        Some((self.child(step)?, rest))
     }
 
     /// Whether the fault only follows, or may only follow, from one that was repaired: in the same value,
     /// below it, or in a word on the way to it.
     pub(super) fn explains(&self, steps: &[String], fault: &Fault) -> bool {
-        let (node, _) = self.deepest(steps);
+        let node = self.deepest(steps);
         match (fault, &node.content) {
             (Fault::Missing(name), Content::Object { removed, .. }) => removed.iter().any(|one| one == name),
             (Fault::Rule(_), _) => node.is_repaired || self.has_lost_word_on(steps),
@@ -71,8 +113,7 @@ impl Node {
     }
 
     fn has_lost_word_on(&self, steps: &[String]) -> bool {
-        let next = steps.split_first().and_then(|(step, rest)| Some((self.child(step)?, rest)));
-        self.has_lost_word || next.is_some_and(|(child, rest)| child.has_lost_word_on(rest))
+        self.has_lost_word || self.next(steps).is_some_and(|(child, rest)| child.has_lost_word_on(rest))
     }
 
     /// Repairs a fault: writes the likely name or word, or takes the value out. False if that is the whole
@@ -91,12 +132,11 @@ impl Node {
         is_repaired || self.take_out(steps)
     }
 
-    /// The node at `steps`, or else the deepest one on the way to it, and the steps that are left.
-    fn deepest<'a>(&self, steps: &'a [String]) -> (&Self, &'a [String]) {
-        let next = steps.split_first().and_then(|(step, rest)| Some((self.child(step)?, rest)));
-        match next {
+    /// The node at `steps`, or else the deepest one on the way to it.
+    fn deepest(&self, steps: &[String]) -> &Self {
+        match self.next(steps) {
             Some((child, rest)) => child.deepest(rest),
-            None => (self, steps),
+            None => self,
         }
     }
 
@@ -176,8 +216,9 @@ impl Node {
     }
 }
 
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+fn join(path: String, name: &str) -> String {
+    let name = shortened(name);
+    if path.is_empty() { name.into_owned() } else { path + "." + &name }
 }
 
 /// The steps to a member that a rule names, such as `retryPolicy.schedule[1]`.
