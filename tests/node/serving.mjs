@@ -15,6 +15,7 @@ export class Server {
     server.folder = await mkdtemp(join(tmpdir(), "posthaste-node-"));
     const options = ["--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"];
     server.process = spawn(process.env.POSTHASTE_BIN, ["serve", ...options, "--data-dir", server.folder], {
+      env: { ...process.env, POSTHASTE_KEY: "" },
       stdio: ["ignore", "ignore", "pipe"],
     });
     server.url = await urlIn(server.process.stderr);

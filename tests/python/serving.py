@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import pathlib
 import queue
 import subprocess
@@ -75,6 +76,7 @@ class Server:
         arguments = ["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]
         self.process = subprocess.Popen(
             [program, *arguments, "--data-dir", self.folder.name],
+            env={name: value for name, value in os.environ.items() if name != "POSTHASTE_KEY"},
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

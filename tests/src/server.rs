@@ -119,7 +119,7 @@ fn spawn(data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
     let mut command = Command::new(posthaste());
     command.args(["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]);
     command.arg("--data-dir").arg(data_dir).args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env_remove("POSTHASTE_KEY").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().expect("posthaste starts");
     let log = Seen::default();
     let streams: [Option<Box<dyn Read + Send>>; 2] = [

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderValue;
 use metrics::{counter, histogram};
-use posthaste_core::attempt::request::webhook_id;
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
-use posthaste_ports::{Clock, Ports};
+use posthaste_ports::{Clock, Ports, WebhookRequest};
 use posthaste_services::outbound::{Outbound, Sent, delivery};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
@@ -47,9 +46,10 @@ impl<P: Ports> Attempts<P> {
             );
             UNRENDERABLE
         })?;
+        let webhook_id = header(&request, "webhook-id");
         let sent = Outbound { webhook: &*self.webhook, clock: &self.clock }.send(request).await;
         let acknowledged = acknowledged(invocation, plan, run, &sent);
-        let (outcome, took, webhook_id) = (sent.outcome, sent.took, webhook_id(&events));
+        let (outcome, took) = (sent.outcome, sent.took);
         let outcome = RequestOutcome { began, started, took, webhook_id, outcome, acknowledged };
         count(plan, run.len(), &outcome);
         if let Some(answer) = sent.late {
@@ -59,6 +59,10 @@ impl<P: Ports> Attempts<P> {
         }
         Ok(outcome)
     }
+}
+
+fn header(request: &WebhookRequest, name: &str) -> String {
+    request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
 fn outgoing<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> Outgoing<'a> {

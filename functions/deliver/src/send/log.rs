@@ -25,29 +25,38 @@ pub(super) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Logs an event of the request with its outcome and its verdict.
-    pub(super) fn event(&self, event: &LoadedPayload, outcome: Outcome, verdict: EntryVerdict) {
+    /// Logs an event with its outcome and its verdict. `is_sent`: whether it was in this request. If not, the
+    /// answer to the request counts for it too.
+    pub(super) fn event(
+        &self,
+        event: &LoadedPayload,
+        outcome: Outcome,
+        verdict: EntryVerdict,
+        is_sent: bool,
+    ) {
         let (subscription, request) = (&*self.plan.subscription, self.request);
+        let webhook_id = is_sent.then_some(&*request.webhook_id);
+        let took_ms = is_sent.then(|| millis(request.took));
         let ShownVerdict { word, retry_at, reason } = verdict.shown(&subscription.dead_letter, self.ended_at);
         if outcome.is_success() {
             tracing::debug!(
-                event_id = &*self.event_id(event), webhook_id = request.webhook_id,
+                event_id = &*self.event_id(event), webhook_id,
                 topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
-                attempt = self.attempt(), status = outcome.status(), took_ms = millis(request.took),
+                attempt = self.attempt(), status = outcome.status(), took_ms,
                 verdict = word, "delivered"
             );
         } else {
             tracing::info!(
-                event_id = &*self.event_id(event), webhook_id = request.webhook_id,
+                event_id = &*self.event_id(event), webhook_id,
                 topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
                 attempt = self.attempt(), status = outcome.status(), outcome = outcome.name().map(display),
-                error = outcome.failure().map(display), took_ms = millis(request.took), verdict = word,
+                error = outcome.failure().map(display), took_ms, verdict = word,
                 retry_at = retry_at.map(display), reason = reason.map(display), "delivery attempt failed"
             );
         }
     }
 
-    /// Logs that all events of the request are sent again in parts. Each is logged when it has its verdict.
+    /// Logs that all events of the request are sent again in parts. Each is logged with the answer to its part.
     pub(super) fn split(&self, events: usize) {
         let (subscription, request) = (&*self.plan.subscription, self.request);
         tracing::info!(

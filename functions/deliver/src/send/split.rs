@@ -73,19 +73,19 @@ impl<P: Ports> Sender<P> {
                 continue;
             }
             let is_fallback = progress.route.is_fallback;
-            let judge = |event: &LoadedPayload, outcome| {
+            let judge = |event: &LoadedPayload, outcome, is_sent| {
                 let expires_at = invocation.entry(event.at).expires_at;
                 let verdict = plan.verdict(is_fallback, outcome, expires_at, now);
-                log.event(event, outcome, verdict);
+                log.event(event, outcome, verdict, is_sent);
                 (event.at, verdict)
             };
-            let judged = run.iter().enumerate().map(|(index, event)| judge(event, request.of(index)));
+            let judged = run.iter().enumerate().map(|(index, event)| judge(event, request.of(index), true));
             progress.verdicts.extend(judged);
             // An endpoint that is gone is not asked for the other parts.
             is_gone = outcome.status() == Some(410) && !is_fallback;
             if is_gone || follow == Follow::JudgeAll {
                 let rest = waiting.drain(..).flatten();
-                progress.verdicts.extend(rest.map(|event| judge(&event, outcome)));
+                progress.verdicts.extend(rest.map(|event| judge(&event, outcome, false)));
             }
             if follow == Follow::JudgeAll {
                 log.refused_alike();

@@ -56,7 +56,7 @@ pub struct ReplayArgs {
     /// Only events of this type. May be given more than once.
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
-    /// Only this object, by its key as `list` shows it. May be given more than once. --key is the admin key.
+    /// Only this object, by its key as `list` shows it. May be given more than once.
     #[arg(long = "object", value_name = "OBJECT")]
     pub objects: Vec<String>,
     /// Also events that were accepted for an earlier subscription of this name, which was deleted.

@@ -89,7 +89,7 @@ impl Failure for KeyError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("--key or POSTHASTE_KEY, or --data-dir with the folder that the server uses".to_owned())
+        Some("start `posthaste serve` first, or give --key or POSTHASTE_KEY, or --data-dir with the server's folder".to_owned())
     }
 }
 

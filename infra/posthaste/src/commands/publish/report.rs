@@ -45,8 +45,8 @@ impl Report {
         if self.accepted > 0 && self.unmatched == self.accepted {
             return format!(
                 "{accepted}; no subscription of {topic} matched, so nothing will be delivered\n  \
-                 try: `posthaste topics show {topic}`, which shows the filter and the state of each \
-                 subscription"
+                 try: `posthaste topics show {topic}` for its subscriptions, and `posthaste subscriptions \
+                 show {topic} NAME` for the filter and state of one"
             );
         }
         let subscriptions = count(self.subscriptions_max, "subscription");
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn where_nothing_matched_the_next_step_is_named() {
         let expected = "accepted 2 events; no subscription of orders matched, so nothing will be \
-            delivered\n  try: `posthaste topics show orders`, which shows the filter and the state of each \
-            subscription";
+            delivered\n  try: `posthaste topics show orders` for its subscriptions, and `posthaste \
+            subscriptions show orders NAME` for the filter and state of one";
         assert_eq!(answer(2, 0, 2).text("orders"), expected);
     }
 
