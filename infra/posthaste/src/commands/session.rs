@@ -89,7 +89,9 @@ impl Failure for KeyError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("start `posthaste serve` first, or give --key or POSTHASTE_KEY, or --data-dir with the server's folder".to_owned())
+        let hint = "start `posthaste serve` first, or give --key or POSTHASTE_KEY, or --data-dir with the \
+                    server's folder";
+        Some(hint.to_owned())
     }
 }
 
