@@ -140,6 +140,7 @@ fn refused_hint(refusal: &Refusal) -> Option<String> {
         401 => Some(
             "another key: management takes the admin key, publishing one of the topic's own keys".to_owned(),
         ),
+        412 => Some("apply again: something else writes this topic at the same time".to_owned()),
         507 => Some("free space on the disk that holds the data folder".to_owned()),
         _ => None,
     }
@@ -216,6 +217,9 @@ mod tests {
     fn a_report_says_what_to_do() {
         let expected = "error: No (503)\n  try: again after 7 s; `posthaste pressure` shows what is scarce";
         assert_eq!(refused(503, "urn:posthaste:problem:back-pressure").report(), expected);
+        let expected =
+            "error: No (412)\n  try: apply again: something else writes this topic at the same time";
+        assert_eq!(refused(412, "about:blank").report(), expected);
         let expected = "error: No (503)\n  try: again after 7 s";
         assert_eq!(refused(503, "urn:posthaste:problem:unavailable").report(), expected);
     }

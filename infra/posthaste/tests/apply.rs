@@ -129,6 +129,44 @@ fn a_secret_header_that_changed_is_said_without_its_value() {
 }
 
 #[test]
+fn a_header_that_becomes_secret_and_a_query_are_never_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let open = FULL.replace(", isSecret: true", "").replace("a.example/hooks", "a.example/hooks?token=t0ken");
+    let secret = FULL.replace("a.example/hooks", "a.example/hooks?token=n3wer");
+    apply(&server, &open);
+    let url = "\n  endpoint.url: https://a.example/hooks?… (only the query differs)\n";
+    let run = |arguments: &[&str], file: &str| {
+        let printed = text(&server.run_with(arguments, file));
+        assert!(["s3cret", "t0ken", "n3wer"].iter().all(|secret| !printed.contains(secret)), "{printed}");
+        printed
+    };
+    for file in [&secret, &open] {
+        run(&["apply", "-f", "-", "--dry-run", "--json"], file);
+        for more in [Some("--dry-run"), None] {
+            let arguments: Vec<_> = ["apply", "-f", "-"].into_iter().chain(more).collect();
+            let printed = run(&arguments, file);
+            assert!(printed.contains(url) && printed.contains("name: X-Key, value: (masked)"), "{printed}");
+        }
+    }
+    run(&["apply", "-f", "-", "--json"], &secret);
+}
+
+#[test]
+fn a_dry_run_refuses_a_masked_header_with_nothing_to_keep() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let masked = FULL.replace("value: s3cret", "value: (masked)");
+    let reason = "reason: a masked secret keeps the one that is there, and there is none";
+    for more in [Some("--dry-run"), None] {
+        let arguments: Vec<_> = ["apply", "-f", "-"].into_iter().chain(more).collect();
+        let (code, error) = failure(&server.run_with(&arguments, &masked));
+        assert!(code == 3 && error.contains("billing.deliveryHeaders[1].value"), "{error}");
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn a_dry_run_says_what_the_server_would_refuse() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);

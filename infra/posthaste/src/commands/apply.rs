@@ -78,9 +78,10 @@ fn apply(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
     Ok(report::done(&applied))
 }
 
-/// Warns of notices topics that do not exist. If the server does not say so, the requests after this one do.
+/// Warns of notices topics that do not exist. If the server cannot be asked, the requests after this one say
+/// why.
 fn warn_of_missing_topics(session: &Session, files: &[Checked]) {
-    let is_on_server = |topic: &TopicName| !matches!(current(session, topic), Ok(None));
+    let is_on_server = |topic: &TopicName| current(session, topic).map(|found| found.is_some());
     for warning in notices::warnings(files, is_on_server) {
         // With standard error closed, no one reads the warning.
         let _ = writeln!(io::stderr(), "warning: {warning}");
@@ -119,7 +120,9 @@ fn put_topic(
         }
     };
     applied.add(name, settings, before.as_ref().map(|before| &before.topic), &after.topic);
-    applied.settle(name, before.as_ref().is_some_and(|before| before.version == after.version));
+    if let Some(is_same_version) = before.as_ref().and_then(|before| before.is_same_version(&after)) {
+        applied.settle(name, is_same_version);
+    }
     if before.is_none() {
         applied.add_keys(name, &session.ask(Method::GET, &["topics", name.as_str(), "keys"])?);
     }

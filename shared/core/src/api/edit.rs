@@ -16,7 +16,7 @@ pub use self::change::{PendingHandshake, SubscriptionChange};
 use self::change::{delivers, is_corrected, links_changed};
 use self::checks::{
     bad_setting, bad_settings, check_expiration, check_whole, no_rotation, require_distinct,
-    require_same_name, within_subscription,
+    require_same_name, within_subscription, written_url,
 };
 pub use self::preview::{preview, unmasked};
 use super::{
@@ -26,7 +26,7 @@ use super::{
 use crate::api::problem::{Problem, ProblemKind};
 use crate::attempt::handshake::{act, written};
 use crate::attempt::{Action, Begin, MADE_SECRET_BYTES, SignatureKind, SigningSecret};
-use crate::model::{AddressPolicy, EndpointUrl, PublishUrls, SubscriptionName, Timestamp, TopicName};
+use crate::model::{AddressPolicy, PublishUrls, SubscriptionName, Timestamp, TopicName};
 
 /// Bytes of a publish key, and of the code of a handshake.
 const KEY_BYTES: usize = 32;
@@ -204,7 +204,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
     /// loop, and a loop ends by its hops.
     fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), Problem> {
         let bad = |detail: String| bad_setting(member, detail);
-        let url = EndpointUrl::parse_written(url).map_err(|error| bad(error.to_string()))?;
+        let url = written_url(member, url)?;
         self.addresses.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))?;
         if is_new { self.own_publish_urls.check(&url).map_err(|own| bad(own.to_string())) } else { Ok(()) }
     }

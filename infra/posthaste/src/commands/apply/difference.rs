@@ -9,7 +9,14 @@ use serde_json::{Map, Value};
 /// The end of a path that stands for an item of a list of objects, such as a filter.
 const ITEM: &str = "[]";
 
-/// A member whose value is different. Without a value it has its default.
+/// The members that are URLs. Their query may hold a token.
+const URLS: [&str; 2] = ["endpoint.url", "endpoint.fallbackUrl"];
+
+/// A query that is not shown.
+const HIDDEN_QUERY: &str = "?…";
+
+/// A member whose value is different. Without a value it has its default. URLs are without their query: if
+/// both are the same, the query differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemberChange {
     /// The path, such as `retryPolicy.schedule`. An item that was added or removed is `deliveryHeaders[]`.
@@ -26,6 +33,9 @@ impl fmt::Display for MemberChange {
         match (member.strip_suffix(ITEM), before, after) {
             (Some(list), None, Some(item)) => write!(f, "{list}: added {}", text(item)),
             (Some(list), Some(item), None) => write!(f, "{list}: removed {}", text(item)),
+            (None, Some(before), Some(after)) if before == after => {
+                write!(f, "{member}: {} (only the query differs)", text(after))
+            }
             _ => write!(f, "{member}: {} → {}", value(before.as_ref()), value(after.as_ref())),
         }
     }
@@ -82,7 +92,15 @@ fn compare_items(member: &str, before: &[Value], after: &[Value], changes: &mut 
 }
 
 fn change(member: &str, before: Option<&Value>, after: Option<&Value>) -> MemberChange {
-    MemberChange { member: member.to_owned(), before: before.cloned(), after: after.cloned() }
+    let [before, after] = [before, after].map(|side| side.map(|value| without_query(member, value)));
+    MemberChange { member: member.to_owned(), before, after }
+}
+
+fn without_query(member: &str, value: &Value) -> Value {
+    match value.as_str().and_then(|url| url.split_once('?')) {
+        Some((url, _)) if URLS.contains(&member) => Value::from(format!("{url}{HIDDEN_QUERY}")),
+        Some(_) | None => value.clone(),
+    }
 }
 
 fn has_objects(list: &Value) -> bool {
@@ -148,6 +166,32 @@ mod tests {
             &["batching.partialAcknowledgement: true → (default)"],
         );
         check(json!({ "batching": {} }), json!({}), &[]);
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_query() {
+        let to = |url: &str| json!({ "endpoint": { "url": url } });
+        let fallback = |url: &str| json!({ "endpoint": { "fallbackUrl": url } });
+        check(
+            to("https://a.example/x?token=one"),
+            to("https://b.example/x?token=two"),
+            &["endpoint.url: https://a.example/x?… → https://b.example/x?…"],
+        );
+        check(
+            to("https://a.example/"),
+            to("https://a.example/?token=two"),
+            &["endpoint.url: https://a.example/ → https://a.example/?…"],
+        );
+        let (one, two) = (fallback("https://a.example/?token=one"), fallback("https://a.example/?token=two"));
+        check(
+            one.clone(),
+            two.clone(),
+            &["endpoint.fallbackUrl: https://a.example/?… (only the query differs)"],
+        );
+        let shown = "https://a.example/?…";
+        let expected = json!([{ "member": "endpoint.fallbackUrl", "before": shown, "after": shown }]);
+        assert_eq!(json!(differences(&one, &two)), expected);
+        check(json!({ "a": "?b" }), json!({ "a": "?c" }), &["a: ?b → ?c"]);
     }
 
     #[test]

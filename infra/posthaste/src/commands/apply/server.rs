@@ -3,7 +3,8 @@
 use posthaste_core::api::TopicSettings;
 use posthaste_core::model::TopicName;
 use serde_json::Value;
-use ureq::http::Method;
+use ureq::http::header::ETAG;
+use ureq::http::{HeaderMap, Method};
 
 use crate::client::{Call, ClientError};
 use crate::commands::session::Session;
@@ -11,8 +12,15 @@ use crate::commands::session::Session;
 /// A topic as the server shows it, with the version of that.
 pub(super) struct View {
     pub(super) topic: Value,
-    /// Its version: the text of `ETag`.
+    /// Its version: the text of `ETag`. None if a proxy took that away.
     pub(super) version: Option<String>,
+}
+
+impl View {
+    /// Whether both are of one version, if that of both is known.
+    pub(super) fn is_same_version(&self, other: &Self) -> Option<bool> {
+        Some(self.version.as_ref()? == other.version.as_ref()?)
+    }
 }
 
 /// The topic as it is now; `None` if it does not exist.
@@ -48,6 +56,39 @@ fn view(session: &Session, call: Call<'_>) -> Result<View, ClientError> {
     let answer = session.client.send(call)?;
     let unreadable = |source| ClientError::Answer { url: session.client.base().clone(), source };
     let topic = serde_json::from_slice(&answer.body).map_err(unreadable)?;
-    let version = answer.headers.get("etag").and_then(|etag| etag.to_str().ok()).map(str::to_owned);
-    Ok(View { topic, version })
+    Ok(View { topic, version: version(&answer.headers) })
+}
+
+/// The text of `ETag`, as the server wrote it: a proxy that compresses makes it a weak one, and `If-Match`
+/// never holds for those.
+fn version(headers: &HeaderMap) -> Option<String> {
+    let etag = headers.get(ETAG)?.to_str().ok()?;
+    Some(etag.strip_prefix("W/").unwrap_or(etag).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ureq::http::HeaderValue;
+
+    fn of(etag: Option<&'static str>) -> View {
+        let headers = etag.map(|etag| (ETAG, HeaderValue::from_static(etag)));
+        View { topic: Value::Null, version: version(&headers.into_iter().collect()) }
+    }
+
+    #[test]
+    fn a_tag_that_a_proxy_weakened_is_that_of_the_server() {
+        assert_eq!(of(Some("W/\"1-a\"")).version.as_deref(), Some("\"1-a\""));
+        assert_eq!(of(Some("\"W/\"")).version.as_deref(), Some("\"W/\""));
+    }
+
+    #[test]
+    fn versions_are_compared_only_where_both_are_known() {
+        let check = |one, other, expected| assert_eq!(of(one).is_same_version(&of(other)), expected);
+        check(Some("\"1\""), Some("W/\"1\""), Some(true));
+        check(Some("\"1\""), Some("\"2\""), Some(false));
+        check(None, None, None);
+        check(Some("\"1\""), None, None);
+        check(None, Some("\"1\""), None);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::problem::{Problem, ProblemKind};
 use crate::api::{IsoTimestamp, RotationError, SettingsError, TopicSettings, compile_topic};
-use crate::model::{Secret, SubscriptionName, Timestamp, TopicKeys, TopicName};
+use crate::model::{EndpointUrl, Secret, SubscriptionName, Timestamp, TopicKeys, TopicName};
 
 /// Requires that the name in the body, if there is one, is the one in the path, in any case.
 pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(), Problem> {
@@ -43,6 +43,11 @@ pub(super) fn check_expiration(written: Option<IsoTimestamp>, now: Timestamp) ->
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// The URL of an endpoint, as it may be written.
+pub(super) fn written_url(member: &str, url: &str) -> Result<EndpointUrl, Problem> {
+    EndpointUrl::parse_written(url).map_err(|error| bad_setting(member, error.to_string()))
 }
 
 /// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that was not

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use super::checks::{
     bad_setting, check_expiration, check_whole, require_distinct, require_same_name, within_subscription,
+    written_url,
 };
 use crate::api::problem::Problem;
-use crate::api::{SecretText, SubscriptionSettings, TopicSettings};
+use crate::api::{EndpointSettings, SecretText, SubscriptionSettings, TopicSettings};
 use crate::attempt::Begin;
 use crate::attempt::handshake::written;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
@@ -25,32 +26,50 @@ pub fn preview(
 ) -> Result<TopicSettings, Problem> {
     require_same_name(wanted.name.as_ref().map(TopicName::as_str), topic.as_str())?;
     require_distinct(wanted)?;
+    // A masked header keeps a placeholder. One without a secret to keep stays masked, and does not compile.
     let mut subscriptions = shown.subscriptions.clone();
+    subscriptions.values_mut().for_each(unmask_headers);
     let mut written = Vec::new();
     for (name, settings) in &wanted.subscriptions {
         let stored = shown.stored_name(name).unwrap_or(name);
-        let put = subscription(stored, shown.subscriptions.get(stored), settings, now);
+        let put = subscription(stored, subscriptions.get(stored), settings, now);
         subscriptions.insert(stored.clone(), put.map_err(|problem| within_subscription(name, problem))?);
         written.push(stored);
     }
-    let next = TopicSettings { subscriptions, ..own(shown, wanted) };
-    check_whole(shown.name.as_ref().unwrap_or(topic), &unmasked(&next), written)?;
+    let mut next = TopicSettings { subscriptions, ..own(shown, wanted) };
+    check_whole(shown.name.as_ref().unwrap_or(topic), &with_signing(next.clone()), written)?;
+    next.subscriptions.values_mut().for_each(mask_headers);
     Ok(next)
 }
 
 /// The settings with a placeholder for every masked secret, so that they compile if the server has the
 /// secrets.
 pub fn unmasked(settings: &TopicSettings) -> TopicSettings {
-    let mut settings = settings.clone();
-    for subscription in settings.subscriptions.values_mut() {
-        let headers = subscription.delivery_headers.iter_mut().filter(|header| header.is_secret);
-        let secrets = subscription.signing.secrets.iter_mut().flatten();
-        let all = secrets.chain(headers.filter_map(|header| header.value.as_mut()));
-        for masked in all.filter(|secret| secret.is_masked()) {
-            *masked = SecretText::new(PLACEHOLDER);
-        }
-    }
+    let mut settings = with_signing(settings.clone());
+    settings.subscriptions.values_mut().for_each(unmask_headers);
     settings
+}
+
+/// The settings with a placeholder for every masked signing secret.
+fn with_signing(mut settings: TopicSettings) -> TopicSettings {
+    let subscriptions = settings.subscriptions.values_mut();
+    subscriptions.flat_map(|subscription| subscription.signing.secrets.iter_mut().flatten()).for_each(unmask);
+    settings
+}
+
+fn unmask_headers(subscription: &mut SubscriptionSettings) {
+    let secret = subscription.delivery_headers.iter_mut().filter(|header| header.is_secret);
+    secret.filter_map(|header| header.value.as_mut()).for_each(unmask);
+}
+
+fn mask_headers(subscription: &mut SubscriptionSettings) {
+    subscription.delivery_headers.iter_mut().for_each(|header| *header = header.shown());
+}
+
+fn unmask(secret: &mut SecretText) {
+    if secret.is_masked() {
+        *secret = SecretText::new(PLACEHOLDER);
+    }
 }
 
 /// The topic's own settings, without subscriptions.
@@ -70,12 +89,13 @@ fn subscription(
     now: Timestamp,
 ) -> Result<SubscriptionSettings, Problem> {
     require_same_name(wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
+    check_urls(&wanted.endpoint)?;
     check_expiration(wanted.expiration_time_utc, now)?;
     let (present, present_headers) =
         shown.map(|shown| (shown.signing.clone(), shown.delivery_headers.as_slice())).unwrap_or_default();
     let signing = wanted.signing.resolved(&present, now);
     let signing = signing.map_err(|error| bad_setting(error.member(), error.to_string()))?;
-    let headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers).shown());
+    let headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
     // The code of a handshake is never shown.
     let code = SecretText::new("");
     let mut status = written(shown, &wanted.endpoint, Begin { now, code: &code });
@@ -89,11 +109,18 @@ fn subscription(
     })
 }
 
+fn check_urls(endpoint: &EndpointSettings) -> Result<(), Problem> {
+    written_url("endpoint.url", &endpoint.url)?;
+    let fallback = endpoint.fallback_url.as_deref();
+    fallback.map_or(Ok(()), |url| written_url("endpoint.fallbackUrl", url).map(drop))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::Desk;
     use super::*;
     use crate::api::problem::ProblemKind;
+    use crate::model::URL_BYTES_MAX;
     use serde_json::{Value, json};
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -166,6 +193,42 @@ mod tests {
         refused(&billing("expirationTimeUtc", &past), bad, "subscriptions.BILLING.expirationTimeUtc");
         refused(&billing("name", &json!("crm")), bad, "subscriptions.BILLING.name");
         refused(&json!({ "name": "other" }), bad, "name");
+    }
+
+    /// The preview is refused as the write is.
+    fn refused_alike(wanted: &Value, member: &str) {
+        let mut desk = Desk::with_billing();
+        let headers = json!([{ "name": "x-open", "value": "open" }]);
+        let url = "https://billing.example/hooks";
+        desk.put("billing", json!({ "endpoint": { "url": url }, "deliveryHeaders": headers })).unwrap();
+        let of = |problem: Problem| (problem.kind, problem.member, problem.detail);
+        let previewed = of(previewed(&desk, wanted).unwrap_err());
+        assert_eq!(previewed, of(desk.put_topic(wanted.clone()).unwrap_err()), "{wanted}");
+        assert_eq!(previewed.1.as_deref(), Some(member), "{wanted}");
+    }
+
+    #[test]
+    fn a_masked_header_without_a_secret_to_keep_has_no_preview() {
+        let header = |name: &str| json!([{ "name": name, "value": "(masked)", "isSecret": true }]);
+        let value = "subscriptions.Billing.deliveryHeaders[0].value";
+        refused_alike(&billing("deliveryHeaders", &header("x-renamed")), value);
+        refused_alike(&billing("deliveryHeaders", &header("x-open")), value);
+        let new = json!({ "endpoint": { "url": "https://a.example/" }, "deliveryHeaders": header("x-key") });
+        let value = "subscriptions.crm.deliveryHeaders[0].value";
+        refused_alike(&json!({ "subscriptions": { "crm": new } }), value);
+    }
+
+    #[test]
+    fn an_endpoint_s_url_that_is_too_long_has_no_preview() {
+        let url = |host: &str, bytes: usize| format!("{:x<bytes$}", format!("https://{host}.example/"));
+        let of = |first: usize, fallback: usize| {
+            let urls = json!({ "url": url("a", first), "fallbackUrl": url("b", fallback) });
+            billing("endpoint", &urls)
+        };
+        let (fits, long) = (URL_BYTES_MAX, URL_BYTES_MAX + 1);
+        previewed(&Desk::with_billing(), &of(fits, fits)).unwrap();
+        refused_alike(&of(long, fits), "subscriptions.BILLING.endpoint.url");
+        refused_alike(&of(fits, long), "subscriptions.BILLING.endpoint.fallbackUrl");
     }
 
     #[test]
