@@ -87,7 +87,7 @@ impl ServeSettings {
         Ok(Self {
             listen: values.get(&table::LISTEN).unwrap_or(default.listen),
             data_dir: data_dir(global),
-            admin_key: admin_key,
+            admin_key,
             links,
             client: table::client_settings(values, default.client),
             publish: table::publish_settings(values, default.publish),

@@ -66,7 +66,7 @@ fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
     let not_compared = entity.not_compared.iter().map(|member| format!("  {member}: {secret}"));
     let mut lines: Vec<_> = members.chain(not_compared).collect();
     if !lines.is_empty() {
-        let subscription = entity.subscription.iter().map(|name| format!("/{name}")).collect::<String>();
+        let subscription = entity.subscription.as_ref().map_or_else(String::new, |name| format!("/{name}"));
         lines.insert(0, format!("\n{}{subscription}:", entity.topic));
     }
     lines
