@@ -56,7 +56,7 @@ impl RequestLog<'_> {
         }
     }
 
-    /// Logs that all events of the request are sent again in parts. Each has a line with the answer to its part.
+    /// Logs that all events of the request are sent again in parts. Each has a line with the answer to it.
     pub(super) fn split(&self, events: usize) {
         let (subscription, request) = (&*self.plan.subscription, self.request);
         tracing::info!(
