@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::iter;
 
+use posthaste_core::api::problem::ProblemKind;
 use serde_json::{Value, json};
 
 use crate::client::{ClientError, Refusal};
@@ -136,7 +137,14 @@ fn refused_hint(refusal: &Refusal) -> Option<String> {
             if refusal.is_back_pressure() { "; `posthaste pressure` shows what is scarce" } else { "" };
         return Some(format!("again after {wait} s{more}"));
     }
+    let is = |kind: ProblemKind| refusal.type_uri == kind.type_uri();
     match refusal.status {
+        404 if is(ProblemKind::UnknownTopic) => {
+            Some("`posthaste topics`, which lists the topics; `posthaste apply` creates one".to_owned())
+        }
+        404 if is(ProblemKind::UnknownSubscription) => {
+            Some("`posthaste subscriptions list TOPIC`, which lists those of a topic".to_owned())
+        }
         401 => Some(
             "another key: management takes the admin key, publishing one of the topic's own keys".to_owned(),
         ),
@@ -220,6 +228,9 @@ mod tests {
         let expected =
             "error: No (412)\n  try: apply again: something else writes this topic at the same time";
         assert_eq!(refused(412, "about:blank").report(), expected);
+        let expected = "error: No (404)\n  try: `posthaste topics`, which lists the topics; `posthaste \
+            apply` creates one";
+        assert_eq!(refused(404, "urn:posthaste:problem:unknown-topic").report(), expected);
         let expected = "error: No (503)\n  try: again after 7 s";
         assert_eq!(refused(503, "urn:posthaste:problem:unavailable").report(), expected);
     }

@@ -172,3 +172,20 @@ fn the_log_says_as_data_what_the_endpoint_answered_and_what_comes_next() {
     let last = server.log().into_iter().find(|line| line.contains("MaxDeliveryAttemptsExceeded")).unwrap();
     assert!(last.contains(r#""verdict":"dead letter""#), "{last}");
 }
+
+#[test]
+fn an_event_judged_by_the_answer_to_others_has_a_line_without_a_webhook_id() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = Server::start(home.path(), &[]);
+    let batching = json!({ "batching": { "maxEventsPerBatch": 12 } });
+    let settings = subscription_with(&endpoint.on("/a", &[400]), &batching);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let ids: Vec<_> = (0..12).map(|n| format!("e-{n}")).collect();
+    topic.publish_batch(&ids.iter().map(|id| cloud_event(id)).collect::<Vec<_>>());
+    let lines: Vec<_> = ids.iter().map(|id| attempt_line(&server, "delivery attempt failed", id)).collect();
+    let (sent, judged): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["webhook_id"].is_string());
+    assert!(!sent.is_empty() && !judged.is_empty(), "{lines:?}");
+    assert!(sent.iter().all(|line| line["took_ms"].is_f64()), "{sent:?}");
+    let is_judged = |line: &&&Value| line["took_ms"].is_null() && line["status"] == 400;
+    assert_eq!(judged.iter().filter(is_judged).count(), judged.len(), "{judged:?}");
+}

@@ -65,7 +65,8 @@ fn with_subcommands(command: Command) -> Vec<Command> {
 
 fn page(command: Command) -> io::Result<Page> {
     let sections = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let man = Man::new(command.after_help(Resettable::Reset));
+    let source = concat!("posthaste ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.after_help(Resettable::Reset)).source(source).manual("posthaste");
     let (file, mut text) = (man.get_filename(), Vec::new());
     man.render(&mut text)?;
     sections.split("\n\n").filter(|it| !it.is_empty()).for_each(|it| text.extend(section(it)));

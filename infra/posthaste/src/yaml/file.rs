@@ -65,6 +65,10 @@ impl Error for YamlError {}
 
 impl fmt::Display for YamlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The library's text names an option of its own.
+        if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = &self.0 {
+            return write!(f, "`{key}` is there twice, remove or rename one");
+        }
         let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
         f.write_str(&self.0.render_with_formatter(&formatter))
     }

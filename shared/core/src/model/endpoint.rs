@@ -10,7 +10,7 @@ use crate::model::limits::URL_BYTES_MAX;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EndpointUrlError {
     /// Not an absolute URL.
-    #[error("not an absolute URL: {0}")]
+    #[error("not an absolute URL such as https://example.com/hooks: {0}")]
     NotAUrl(url::ParseError),
     /// Neither `https` nor `http`.
     #[error("the scheme is {0:?}, expected https")]

@@ -112,11 +112,20 @@ topics:
   a.yaml:7:9: topics.orders.subscriptions.shipping.retry: unknown member `retry`, did you mean `retryPolicy`?
   a.yaml:8:11: topics.orders.subscriptions.shipping.retry.maxAttempts: unknown member `maxAttempts`, did you \
             mean `maxDeliveryAttempts`?
-  a.yaml:10:26: topics.orders.subscriptions.billing.endpoint.url: not an absolute URL: relative \
-            URL without a base
+  a.yaml:10:26: topics.orders.subscriptions.billing.endpoint.url: not an absolute URL such as \
+            https://example.com/hooks: relative URL without a base
   a.yaml:11:9: topics.orders.subscriptions.billing.filters: unknown member `filters`, did you mean `filter`?
   a.yaml:14:7: topics.parcels.subscriptions.all: missing member `endpoint`";
         assert_eq!(refusal(text), expected);
+    }
+
+    #[test]
+    fn a_name_that_is_there_twice_is_named() {
+        let subscription = "{ endpoint: { url: 'https://a.example/' } }";
+        let text = format!(
+            "topics:\n  orders:\n    subscriptions:\n      crm: {subscription}\n      crm: {subscription}\n"
+        );
+        assert_eq!(refusal(&text), "a.yaml:5:7: `crm` is there twice, remove or rename one");
     }
 
     #[test]
