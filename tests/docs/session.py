@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,9 @@ import pages
 # Far longer than anything takes, so that a busy machine fails no test.
 SECONDS_MAX = 120
 POLL_SECONDS = 0.05
+
+# The package that builds the examples in Rust.
+RUST_EXAMPLE = "posthaste-docs-example"
 
 # Ports that documents name; each becomes a free one. The first is the server's.
 SERVER_PORT = "8080"
@@ -105,6 +109,9 @@ class Session:
     def _command(self, block, text):
         if block.language == "sh":
             return ["bash", "-c", FRAME.replace("{text}", text)]
+        if block.language == "rust":
+            program = self._build(text, f"block-{block.line}")
+            return ["bash", "-c", FRAME.replace("{text}", shlex.quote(str(program)))]
         # A module of Node looks for its packages beside itself.
         kind, folder = ("py", self.folder.parent) if block.language == "python" else ("mjs", self.node)
         script = folder / f"block-{os.getpid()}-{block.line}.{kind}"
@@ -112,6 +119,21 @@ class Session:
         self.scripts.append(script)
         program = "python3" if kind == "py" else "node"
         return ["bash", "-c", FRAME.replace("{text}", f"{program} {shlex.quote(str(script))}")]
+
+    def _build(self, text, name):
+        """Builds an example in Rust with the crates that documents name. Returns the program."""
+        source, program = self.folder.parent / f"{name}.rs", self.folder.parent / name
+        source.write_text(text)
+        target = programs().parent
+        built = subprocess.run(
+            ["cargo", "build", "--locked", "--package", RUST_EXAMPLE, "--target-dir", target],
+            cwd=pages.ROOT, env={**os.environ, "POSTHASTE_DOCS_EXAMPLE": str(source)},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        if built.returncode != 0:
+            raise Failed(f"is not built\n{built.stdout}")
+        shutil.copy(target / "debug" / RUST_EXAMPLE, program)
+        return program
 
     def _start(self, block, text):
         log = tempfile.TemporaryFile("w+", dir=self.temporary.name)

@@ -29,6 +29,9 @@ struct Bans {
 struct Banned {
     name: String,
     reason: String,
+    /// The only crates that may depend on it.
+    #[serde(default)]
+    wrappers: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +51,15 @@ struct Package {
     version: String,
     license: Option<String>,
     source: Option<String>,
+    #[serde(default)]
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    optional: bool,
+    kind: Option<String>,
 }
 
 fn deny() -> Deny {
@@ -107,7 +119,16 @@ fn an_expression_is_met_by_one_side_of_or_and_both_sides_of_and() {
 #[test]
 fn no_banned_crate_is_built_in() {
     let bans = deny().bans.deny;
-    let found = |banned: &&Banned| packages().iter().any(|package| package.name == banned.name);
+    let depends = |package: &Package, banned: &Banned| {
+        let is_built = |it: &&Dependency| !it.optional && it.kind.as_deref() != Some("dev");
+        package.dependencies.iter().filter(is_built).any(|it| it.name == banned.name)
+    };
+    let found = |banned: &&Banned| match banned.wrappers.as_slice() {
+        [] => packages().iter().any(|package| package.name == banned.name),
+        wrappers => {
+            packages().iter().any(|package| depends(package, banned) && !wrappers.contains(&package.name))
+        }
+    };
     let found: Vec<_> = bans.iter().filter(found).map(|banned| (&banned.name, &banned.reason)).collect();
     assert_eq!(found, Vec::new());
 }

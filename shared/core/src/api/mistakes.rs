@@ -34,8 +34,8 @@ pub struct Mistake {
     pub text: String,
 }
 
-/// The mistakes that keep `written` from being a `T` that passes `check`: the first [`MISTAKES_MAX`], and fewer
-/// of a whole that is long to read. None if there are no mistakes.
+/// The mistakes that keep `written` from being a `T` that passes `check`: the first [`MISTAKES_MAX`], and
+/// fewer of a whole that is long to read. None if there are no mistakes.
 ///
 /// A mistake that only follows from another one is left out.
 pub fn mistakes<T: DeserializeOwned>(

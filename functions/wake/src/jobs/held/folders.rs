@@ -15,9 +15,9 @@ const FOLDERS_MAX: usize = 1000;
 /// Most requests with which one run looks for folders.
 const LISTS_MAX: usize = 200;
 
-/// Finds the folders after `held_to`, which becomes the key after which the next run goes on. It takes half of
-/// the time at most. If a page cannot be listed, the folders before it have their turn in this run, and the
-/// next run begins with that page.
+/// Finds the folders after `held_to`, which becomes the key after which the next run goes on. It takes half
+/// of the time at most. If a page cannot be listed, the folders before it have their turn in this run, and
+/// the next run begins with that page.
 pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>) -> VecDeque<HeldFolder> {
     let mut folders = Vec::new();
     for _ in 0..LISTS_MAX {
