@@ -1,3 +1,3 @@
-//! One Rust example of the documents. `build.rs` takes its text from where `tests/docs` has put it.
+#![doc = include_str!("../README.md")]
 
 include!(concat!(env!("OUT_DIR"), "/example.rs"));
