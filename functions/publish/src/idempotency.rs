@@ -115,7 +115,7 @@ impl<P: Ports> Idempotency<'_, P> {
     }
 
     /// Marks the name as published with these matches, or gives it back without them. If that fails the claim
-    /// lapses by itself; the events are durable all the same, and that is answered.
+    /// lapses by itself; the events are durable all the same, and the answer says so.
     pub(crate) async fn settle(&self, claim: RequestClaim, published: Option<Matched>) {
         let RequestClaim::Claimed { object, record, etag } = claim else { return };
         let record = match published {

@@ -56,7 +56,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
     }
 }
 
-/// Where the admin key is: its file, or the command line.
+/// The place of the admin key: its file, or the command line.
 fn admin_key_from(settings: &ServeSettings) -> String {
     match settings.admin_key {
         Some(_) => "--key or POSTHASTE_KEY".to_owned(),

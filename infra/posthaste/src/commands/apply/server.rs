@@ -12,7 +12,7 @@ use crate::commands::session::Session;
 /// A topic as the server shows it, with the version of that.
 pub(super) struct View {
     pub(super) topic: Value,
-    /// Its version: the text of `ETag`. None if a proxy took that away.
+    /// The version: the text of `ETag`. None if a proxy took that away.
     pub(super) version: Option<String>,
 }
 

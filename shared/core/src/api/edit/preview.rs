@@ -1,5 +1,6 @@
 //! The effect of a write, from what the API shows: for a client that says what it would change. The server
-//! may still refuse the write by what is not shown, such as the addresses that endpoints may have.
+//! may still refuse the write for a reason that the API does not show, such as the addresses that endpoints
+//! may have.
 
 use std::collections::BTreeMap;
 

@@ -114,7 +114,7 @@ impl de::Error for Fault {
     }
 }
 
-/// What serde expected, in the words of the documents.
+/// The kind of value that serde expected, in the words of the documents.
 fn kind_expected(expected: &dyn Expected) -> String {
     match expected.to_string() {
         text if matches!(text.as_str(), "u8" | "u16" | "u32" | "u64") => "a whole number".to_owned(),
@@ -126,7 +126,7 @@ fn kind_expected(expected: &dyn Expected) -> String {
     }
 }
 
-/// What serde expected where the kind was right.
+/// The range that serde expected where the kind was right.
 fn range_expected(expected: &dyn Expected) -> String {
     match expected.to_string().as_str() {
         "u8" => format!("a whole number from 0 to {}", u8::MAX),
@@ -137,7 +137,7 @@ fn range_expected(expected: &dyn Expected) -> String {
     }
 }
 
-/// What serde found, without the value.
+/// The kind of value that serde found, without the value.
 fn kind_found(found: Unexpected<'_>) -> &'static str {
     match found {
         Unexpected::Bool(_) => "a boolean",

@@ -1,4 +1,5 @@
-//! What a user wrote, as a tree in which mistakes are repaired. Each node knows where it was written.
+//! The settings that a user wrote, as a tree in which mistakes are repaired. Each node knows where it was
+//! written.
 
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
