@@ -8,13 +8,13 @@ import subprocess
 import tempfile
 import zipfile
 
-FUNCTIONS = ("publish", "deliver", "wake", "deadletter", "monitor", "manage")
+FUNCTIONS = ("publish", "deliver", "wake", "deadletter", "monitor", "manage", "record")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def build(profile):
-    """Builds the six programs for this machine, and answers where each lies."""
+    """Builds the seven programs for this machine, and answers where each lies."""
     command = ["cargo", "build", "--locked", "--package", "posthaste-lambda", "--bins", "--profile", profile]
     messages = subprocess.run(
         [*command, "--message-format", "json-render-diagnostics"],

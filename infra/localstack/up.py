@@ -38,7 +38,7 @@ def arguments():
         "--binaries",
         type=pathlib.Path,
         metavar="DIR",
-        help="take the six programs from here instead of building them",
+        help="take the seven programs from here instead of building them",
     )
     parser.add_argument(
         "--allow-endpoints", default="127.0.0.0/8", metavar="CIDRS",
@@ -103,6 +103,7 @@ def deployed(cloud, options, binaries):
         "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY,
         "AWS_DEFAULT_REGION": emulator.REGION, "PUBLISH_URL": publish,
         "DEAD_LETTER_BUCKET": stack["outputs"]["DeadLetterBucketName"],
+        "LOG_BUCKET": stack["outputs"]["LogBucketName"],
         "STATE_BUCKET": stack["outputs"]["StateBucketName"],
     }
     return {**stack, "publishUrl": publish, "manageUrl": manage, "environment": environment}
@@ -114,6 +115,7 @@ def show(stack):
     tell(f"publish URL          {stack['publishUrl']}")
     tell(f"manage URL           {stack['manageUrl']}")
     tell(f"state bucket         s3://{stack['outputs']['StateBucketName']}")
+    tell(f"log bucket           s3://{stack['outputs']['LogBucketName']}")
     tell(f"dead-letter bucket   s3://{stack['outputs']['DeadLetterBucketName']}")
     tell(NEXT_STEPS.format(repository=pathlib.Path(__file__).resolve().parents[2]))
     print(folder.exports(stack), end="")

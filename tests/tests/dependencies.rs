@@ -2,6 +2,7 @@
 //! as `cargo deny check licenses bans sources`, without the minutes it takes to build that; advisories need
 //! its database, so `cargo deny` checks them.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -143,4 +144,33 @@ fn everything_comes_from_crates_io_or_from_here() {
         .map(|p| &p.name)
         .collect();
     assert_eq!(foreign, Vec::<&String>::new());
+}
+
+/// Functions without the delivery log's files. deliver starts for every delivery, and Parquet would make its
+/// program large.
+const WITHOUT_LOG_FILES: [&str; 5] =
+    ["posthaste-publish", "posthaste-deliver", "posthaste-wake", "posthaste-deadletter", "posthaste-monitor"];
+
+/// Whether a package is built with another, through any number of packages between them.
+fn is_built_with(package: &str, other: &str) -> bool {
+    let names = |name: &str| {
+        let named = packages().iter().filter(|package| package.name == name);
+        let built = named.flat_map(|package| &package.dependencies).filter(|it| it.kind.is_none());
+        built.map(|it| it.name.as_str()).collect::<Vec<_>>()
+    };
+    let (mut seen, mut next) = (BTreeSet::new(), vec![package]);
+    while let Some(name) = next.pop() {
+        next.extend(names(name).into_iter().filter(|name| seen.insert(*name)));
+    }
+    seen.contains(other)
+}
+
+#[test]
+fn only_manage_and_record_are_built_with_the_files_of_the_delivery_log() {
+    assert!(is_built_with("posthaste-record", "parquet"));
+    for function in WITHOUT_LOG_FILES {
+        assert!(is_built_with(function, "posthaste-core"), "{function} is no package");
+        assert!(!is_built_with(function, "posthaste-delivery-log"), "{function}");
+        assert!(!is_built_with(function, "parquet"), "{function}");
+    }
 }

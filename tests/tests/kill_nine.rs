@@ -1,5 +1,6 @@
 //! `kill -9`, again and again, in the middle of ten thousand publishes: whatever was acknowledged is
-//! delivered or is a dead letter, and an event is delivered twice only if a kill lies between.
+//! delivered or is a dead letter, and an event is delivered twice only if a kill lies between. The delivery
+//! log has the last state of each event, and each attempt that the endpoint saw.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -7,12 +8,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use posthaste_tests::api::{CLOUD_EVENT, Topic};
+use posthaste_tests::api::{Api, CLOUD_EVENT, Topic};
 use posthaste_tests::endpoint::{Answer, Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::{now, wait_until};
 use posthaste_tests::seen::Seen;
+use posthaste_tests::server::Server;
+use serde_json::Value;
 
 const EVENTS: usize = 10_000;
 const PUBLISHERS: usize = 16;
@@ -74,6 +77,7 @@ fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
         server
     });
     check(&home, &endpoint, &ledger, &kills);
+    check_log(&server, &endpoint, &ledger);
     server.stop();
 }
 
@@ -167,4 +171,47 @@ fn check(home: &Home, endpoint: &Endpoint, ledger: &Ledger, kills: &[RangeInclus
         arrivals.len(),
         dead.len()
     );
+}
+
+/// Waits until the log has the last state of every acknowledged event and every attempt that the endpoint
+/// saw: an attempt that was cut off by a kill is made again under the same number. Each record is listed
+/// once.
+fn check_log(server: &Server, endpoint: &Endpoint, ledger: &Ledger) {
+    let acknowledged = ledger.acknowledged.lock().expect("no publisher panics");
+    let seen: HashSet<(usize, u64)> = endpoint.since(0).iter().map(attempt).collect();
+    wait_until("the delivery log to have every event", || {
+        let records = records(server.api());
+        let ids: HashSet<_> = records.iter().map(|record| record["recordId"].as_str()).collect();
+        assert_eq!(ids.len(), records.len(), "a record is listed twice");
+        let ended = |result: &str| -> HashSet<usize> {
+            records.iter().filter(|record| record["result"] == result).map(event).collect()
+        };
+        let (delivered, dead) = (ended("delivered"), ended("dead-lettered"));
+        let is_ended = |number: &usize| if number % 50 == 7 { &dead } else { &delivered }.contains(number);
+        let attempts = records.iter().filter(|record| record["kind"] == "attempt");
+        let attempts = attempts.map(|record| (event(record), record["attempt"].as_u64().unwrap_or(0)));
+        let logged: HashSet<(usize, u64)> = attempts.collect();
+        (acknowledged.iter().all(is_ended) && seen.is_subset(&logged)).then_some(())
+    });
+}
+
+/// The event and the number of the attempt that a request was.
+fn attempt(request: &Received) -> (usize, u64) {
+    let before = request.header("aeg-delivery-count").and_then(|count| count.parse::<u64>().ok());
+    (number(&request.ids()[0]), before.expect("every request has a count") + 1)
+}
+
+fn event(record: &Value) -> usize {
+    number(record["id"].as_str().expect("every record has an event"))
+}
+
+/// All records of the delivery log.
+fn records(api: &Api) -> Vec<Value> {
+    let (mut records, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let mut page = api.show(&format!("/topics/orders/events?limit=1000{cursor}"));
+        records.extend(page["records"].as_array_mut().map(std::mem::take).expect("a page has records"));
+        let Some(next) = page["cursor"].as_str() else { return records };
+        cursor = format!("&cursor={next}");
+    }
 }

@@ -64,6 +64,7 @@ impl<P: Ports> DeadLetters<P> {
             // program.
             Work::Object(letters) => catch_panic(Box::pin(self.write_dead_letters(letters, deadline))).await,
             Work::Raw(message) => catch_panic(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
+            Work::Records(lost) => catch_panic(self.count_lost_records(lost)).await.map(|()| Vec::new()),
             Work::Newer(message, version) => {
                 catch_panic(self.wait_for_newer(message, version, deadline)).await.map(Vec::from_iter)
             }

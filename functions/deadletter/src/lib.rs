@@ -5,6 +5,7 @@ mod gather;
 mod handle;
 mod late_answers;
 mod letter;
+mod lost_records;
 mod notices;
 mod payloads;
 mod receive;

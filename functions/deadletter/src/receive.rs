@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::delivery_log::parse_records;
 use posthaste_core::model::DeadLetter;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
@@ -22,8 +23,18 @@ pub(crate) enum Work {
     Object(Vec<Letter>),
     /// A message that cannot be read, kept byte for byte.
     Raw(ReceivedMessage),
+    /// A message of the delivery log's records that could not be written.
+    Records(LostRecords),
     /// A message of a newer version of the program.
     Newer(ReceivedMessage, u32),
+}
+
+/// Records of the delivery log that record failed to write, too often.
+#[derive(Debug)]
+pub(crate) struct LostRecords {
+    pub(crate) message: ReceivedMessage,
+    /// The number of records of each topic.
+    pub(crate) topics: BTreeMap<String, usize>,
 }
 
 /// A batch, sorted into work.
@@ -41,14 +52,18 @@ impl Work {
     pub(crate) fn ids(&self) -> Vec<MessageId> {
         match self {
             Self::Object(letters) => letters.iter().map(|letter| letter.message.id.clone()).collect(),
-            Self::Raw(message) | Self::Newer(message, _) => vec![message.id.clone()],
+            Self::Raw(message) | Self::Records(LostRecords { message, .. }) | Self::Newer(message, _) => {
+                vec![message.id.clone()]
+            }
         }
     }
 
     fn receive_count(&self) -> u32 {
         match self {
             Self::Object(letters) => letters.first().map_or(0, |letter| letter.message.receive_count),
-            Self::Raw(message) | Self::Newer(message, _) => message.receive_count,
+            Self::Raw(message) | Self::Records(LostRecords { message, .. }) | Self::Newer(message, _) => {
+                message.receive_count
+            }
         }
     }
 }
@@ -60,12 +75,15 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     let mut letters: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for message in batch {
         match catch_panic_now(|| read(source, &message.body)) {
-            Ok(Ok(dead)) => {
+            Ok(Ok(Readable::Letter(dead))) => {
                 let place = layout::dead_letters_of(&dead.delivery.topic, &dead.delivery.subscription);
                 letters
                     .entry((place, dead.object.clone(), dead.dropped))
                     .or_default()
-                    .push(Letter { message, dead });
+                    .push(Letter { message, dead: *dead });
+            }
+            Ok(Ok(Readable::Records(topics))) => {
+                sorted.work.push(Work::Records(LostRecords { message, topics }));
             }
             Ok(Err(FormatError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
             Ok(Err(FormatError::Malformed(..))) => sorted.work.push(Work::Raw(message)),
@@ -78,22 +96,40 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     sorted
 }
 
-/// Reads a message. The redrive queue has messages of both other queues: a function failed on each delivery
-/// in it.
-fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
+/// A message that could be read.
+#[derive(Debug)]
+enum Readable {
+    Letter(Box<DeadLetter>),
+    /// The number of records of each topic.
+    Records(BTreeMap<String, usize>),
+}
+
+/// Reads a message. The redrive queue has messages of all other queues: a function failed on each of them.
+fn read(source: QueueName, body: &Bytes) -> Result<Readable, FormatError> {
     match parse_dead_letter(body) {
-        Err(FormatError::Malformed(..)) if source == QueueName::Redrive => {
-            let delivery = parse_delivery(body)?;
-            Ok(DeadLetter {
-                reason: DeadLetterReason::HandlerFailed,
-                delivery,
-                storage: None,
-                object: None,
-                dropped: false,
-            })
-        }
-        read => read,
+        Ok(dead) => Ok(Readable::Letter(Box::new(dead))),
+        Err(FormatError::Malformed(..)) if source == QueueName::Redrive => read_redriven(body),
+        Err(error) => Err(error),
     }
+}
+
+fn read_redriven(body: &Bytes) -> Result<Readable, FormatError> {
+    let delivery = match parse_delivery(body) {
+        Err(error @ FormatError::Malformed(..)) => return read_records(body).ok_or(error),
+        delivery => delivery?,
+    };
+    let reason = DeadLetterReason::HandlerFailed;
+    let dead = DeadLetter { reason, delivery, storage: None, object: None, dropped: false };
+    Ok(Readable::Letter(Box::new(dead)))
+}
+
+/// The topics of a message of records, each with the number of its records.
+fn read_records(body: &Bytes) -> Option<Readable> {
+    let mut topics = BTreeMap::new();
+    for record in parse_records(body).ok()? {
+        *topics.entry(record.topic).or_default() += 1;
+    }
+    Some(Readable::Records(topics))
 }
 
 /// Tells whether a message that makes this function panic is kept as it is: in the redrive queue, after which

@@ -1,13 +1,14 @@
 //! The ledger of one invocation: its messages, the verdicts over their events, and the deliveries that are
 //! stored at its end.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::circuit::{Failure, HealthSignal, InvocationResults, Observation, Target};
-use posthaste_core::model::{Delivery, Entry, Status, Subscription, Timestamp};
+use posthaste_core::delivery_log::RecordText;
+use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Status, Subscription, Timestamp};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
 use crate::deadlines::Deadlines;
@@ -32,6 +33,8 @@ pub(crate) struct MessageHandle {
     pub(crate) id: MessageId,
     /// The right to delete it.
     pub(crate) receipt: Receipt,
+    /// The number of receives, this one included.
+    pub(crate) receive_count: u32,
 }
 
 /// A message that could be read.
@@ -46,6 +49,10 @@ pub(crate) struct Job {
     pub(crate) acknowledged_late: BTreeSet<String>,
     /// One item for each event; `None` for those that still need an attempt.
     pub(crate) verdicts: Mutex<Vec<Option<EntryVerdict>>>,
+    /// How much the delivery log keeps of it.
+    pub(crate) log: DeliveryLogMode,
+    /// The records of the attempts at its events, by the index of the event.
+    pub(crate) records: Mutex<BTreeMap<usize, RecordText>>,
 }
 
 /// One event of one message.
@@ -65,6 +72,13 @@ pub(crate) struct WaitingMessage {
     pub(crate) deliveries: Vec<(Place, Delivery)>,
     /// Other messages that take its place.
     pub(crate) successors: Vec<Successor>,
+}
+
+impl MessageHandle {
+    pub(crate) fn of(message: &ReceivedMessage) -> Self {
+        let ReceivedMessage { id, receipt, receive_count, .. } = message;
+        Self { id: id.clone(), receipt: receipt.clone(), receive_count: *receive_count }
+    }
 }
 
 impl Invocation {

@@ -13,6 +13,7 @@ mod payloads;
 mod plan;
 mod rate_limit;
 mod receive;
+mod records;
 mod send;
 mod settle;
 #[cfg(test)]
@@ -33,20 +34,24 @@ pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
 use disable::Disabler;
 use invocation::Invocation;
 use late_answers::LateAnswers;
-pub use limits::{DeliverSettings, LinkBoundsError};
+pub use limits::{DeliverSettings, LinkBoundsError, RecordsSettings};
 use notify::{DroppedNotices, NoticePorts};
 use payloads::PayloadReader;
 use plan::plan;
 use rate_limit::RateLimiter;
 use receive::Receiver;
 use send::{Attempts, Sender};
-use settle::Settler;
+use settle::ending::Ender;
+use settle::records_queue::RecordsQueue;
 use settle::waiting::WaitingObjects;
+use settle::{Settler, Settling};
 
 /// The ports of deliver.
 pub struct DeliverPorts<P: Ports> {
     /// The delivery queue.
     pub queue: P::Queue,
+    /// The queue of records.
+    pub records: P::Queue,
     /// The state bucket.
     pub state: P::Store,
     /// Topics and subscriptions.
@@ -81,20 +86,17 @@ impl<P: Ports> Deliver<P> {
     /// if its timeout ends [`SETTLING_TIME`] before that. Events whose attempts did not begin go back to the
     /// queue without delay.
     ///
-    /// Each message is settled by itself as soon as its last event has a verdict. The answer names those for
-    /// which nothing could be made durable in time.
+    /// Each message is settled as soon as its last event has a verdict, by itself or in a group that shares a
+    /// message of records. The answer names those for which nothing could be made durable in time.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         let deadlines = Deadlines { began: self.clock.monotonic(), end: deadline };
         let mut invocation = Invocation::new(deadlines, &batch);
         let work = async {
             invocation.jobs = self.receiver.receive(&invocation, batch).await;
             let invocation = &invocation;
-            self.settler.settle_unsent(invocation).await;
-            let Circuit { counts, links, .. } = &*self.circuit;
-            let is_problem =
-                |delivery: &_, subscription: &_| counts.is_problem(delivery, subscription, links.settings());
-            let requests = plan(&invocation.jobs, is_problem, || Jitter::new(self.entropy.fraction()));
-            self.sender.send_all(invocation, requests, &self.settler).await;
+            let (settling, recorded) = self.settler.begin(invocation);
+            let send = self.send(invocation, settling);
+            tokio::join!(send, self.settler.settle_recorded(invocation, recorded));
             self.circuit.end_invocation(invocation).await;
             self.waiting.store(invocation).await;
         };
@@ -102,6 +104,16 @@ impl<P: Ports> Deliver<P> {
             tracing::error!("out of time, messages handed back that are not settled yet");
         }
         invocation.response()
+    }
+
+    /// Plans and sends. Messages are settled on the way; those with records may join a group until this ends.
+    async fn send(&self, invocation: &Invocation, settling: Settling<'_, P>) {
+        settling.settle_unsent(invocation).await;
+        let Circuit { counts, links, .. } = &*self.circuit;
+        let is_problem =
+            |delivery: &_, subscription: &_| counts.is_problem(delivery, subscription, links.settings());
+        let requests = plan(&invocation.jobs, is_problem, || Jitter::new(self.entropy.fraction()));
+        self.sender.send_all(invocation, requests, &settling).await;
     }
 
     /// Waits for the answers of requests that timed out, each for at most
@@ -119,7 +131,7 @@ impl<P: Ports> Deliver<P> {
 
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
-        let DeliverPorts { queue, state, registry, links, webhook, clock, entropy, drain } = ports;
+        let DeliverPorts { queue, records, state, registry, links, webhook, clock, entropy, drain } = ports;
         let (queue, state) = (Arc::new(queue), Arc::new(state));
         let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
         let stopped = CancellationToken::new();
@@ -146,6 +158,7 @@ impl<P: Ports> Deliver<P> {
                 state: state.clone(),
                 clock: clock.clone(),
                 drain: drain.clone(),
+                delivery_log: settings.delivery_log,
             },
             sender: Sender {
                 clock: clock.clone(),
@@ -162,13 +175,20 @@ impl<P: Ports> Deliver<P> {
                 },
             },
             settler: Settler {
-                queue: queue.clone(),
-                state: state.clone(),
-                clock: clock.clone(),
-                drain,
-                activity: Activity::default(),
                 disabler: Disabler { ports: notice_ports.clone() },
-                notices: DroppedNotices { ports: notice_ports, payloads },
+                ender: Ender {
+                    queue: queue.clone(),
+                    state: state.clone(),
+                    clock: clock.clone(),
+                    drain,
+                    activity: Activity::default(),
+                    notices: DroppedNotices { ports: notice_ports, payloads },
+                },
+                records: RecordsQueue {
+                    queue: Arc::new(records),
+                    clock: clock.clone(),
+                    settings: settings.records,
+                },
             },
             waiting: WaitingObjects { queue, state, clock: clock.clone(), entropy: entropy.clone() },
             clock,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderValue;
-use posthaste_core::model::origin;
+use posthaste_core::model::{DeliveryLogMode, origin};
 use tokio_util::sync::CancellationToken;
 
 use crate::concurrency::{Bound, ConcurrencyLimits, subscription_max};
@@ -35,6 +35,29 @@ pub struct DeliverSettings {
     pub payload_reads_max: usize,
     /// The sender's name, for `WebHook-Request-Origin` and `Origin`.
     pub origin: HeaderValue,
+    /// How much the delivery log keeps of topics that do not say it.
+    pub delivery_log: DeliveryLogMode,
+    /// The way of the delivery log's records.
+    pub records: RecordsSettings,
+}
+
+/// The way of the delivery log's records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordsSettings {
+    /// The longest time for which a message that is complete waits for others, so that they share a message
+    /// of records. A group is settled at once when no request of the invocation is under way any more.
+    pub gathering: Duration,
+    /// Whether records travel in the transaction that settles the first message of their group. Otherwise
+    /// they are sent before.
+    pub in_settling: bool,
+}
+
+impl RecordsSettings {
+    /// Where the queues share transactions: embedded. A message is cheap, so the gathering is short.
+    pub const EMBEDDED: Self = Self { gathering: Duration::from_millis(25), in_settling: true };
+
+    /// Where each message is a request that is paid for, and an acknowledgement is none: on AWS.
+    pub const AWS: Self = Self { gathering: Duration::from_secs(1), in_settling: false };
 }
 
 /// The bounds of requests to one link contradict each other.
@@ -69,6 +92,8 @@ impl Default for DeliverSettings {
             payload_bytes_max: 256 << 20,
             payload_reads_max: 64,
             origin: origin::DEFAULT,
+            delivery_log: DeliveryLogMode::default(),
+            records: RecordsSettings::EMBEDDED,
         }
     }
 }

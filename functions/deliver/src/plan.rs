@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use posthaste_core::attempt::{Jitter, Pack};
-use posthaste_core::model::{Delivery, Hops, Identity, Schema, Subscription, SubscriptionName, TopicName};
+use posthaste_core::model::{
+    Delivery, Hops, Identity, Marks, Schema, Subscription, SubscriptionName, TopicName,
+};
 use posthaste_services::catch_panic::catch_panic_now;
 
 use crate::invocation::{EntryRef, Job};
 
-/// A problem event travels alone.
+/// A problem event travels alone, and so does one that keeps the `webhook-id` of an earlier request.
 const ALONE: Pack = Pack { items_max: 1, bytes_preferred: usize::MAX };
 
 /// A request to be made: events of one subscription and of one kind.
@@ -27,6 +29,7 @@ pub(crate) struct RequestPlan {
 /// The properties that the events of one request share besides their subscription. The headers show them, or
 /// the outcome is judged by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(crate) struct RequestKind {
     pub(crate) schema: Schema,
     /// The hops of the events. Events in a loop are refused for their hops, and their neighbours must not be
@@ -36,6 +39,8 @@ pub(crate) struct RequestKind {
     pub(crate) name_was_unknown: bool,
     /// Replayed events travel under a header of their own.
     pub(crate) replayed: bool,
+    /// The event keeps a `webhook-id` of its own.
+    pub(crate) has_webhook_id: bool,
     /// The event fails where others succeed: it travels alone, after the rest.
     pub(crate) is_problem: bool,
 }
@@ -70,7 +75,7 @@ pub(crate) fn plan(
                 topic: &delivery.topic,
                 subscription: &delivery.subscription,
                 identity: delivery.identity,
-                kind: RequestKind::of(delivery, event.marks.replayed, is_problem),
+                kind: RequestKind::of(delivery, &event.marks, is_problem),
             };
             groups.entry(group).or_default().push(EntryRef { job: index, entry });
         }
@@ -82,13 +87,14 @@ pub(crate) fn plan(
 }
 
 impl RequestKind {
-    fn of(delivery: &Delivery, replayed: bool, is_problem: bool) -> Self {
+    fn of(delivery: &Delivery, marks: &Marks, is_problem: bool) -> Self {
         Self {
             schema: delivery.schema,
             hops: delivery.hops,
             attempts_before: delivery.attempts,
             name_was_unknown: delivery.last.is_some_and(|last| last.name_was_unknown),
-            replayed,
+            replayed: marks.replayed,
+            has_webhook_id: marks.webhook_id.is_some(),
             is_problem,
         }
     }
@@ -98,7 +104,8 @@ impl RequestKind {
 fn requests(jobs: &[Job], kind: RequestKind, entries: &[EntryRef], jitter: Jitter) -> Vec<RequestPlan> {
     let subscription = entries.first().and_then(|at| jobs[at.job].subscription.as_ref());
     let Some(subscription) = subscription else { return Vec::new() };
-    let pack = if kind.is_problem { ALONE } else { subscription.batching.request() };
+    let travels_alone = kind.is_problem || kind.has_webhook_id;
+    let pack = if travels_alone { ALONE } else { subscription.batching.request() };
     let sizes = entries.iter().map(|at| jobs[at.job].delivery.events[at.entry].payload.len());
     let request = |run: Range<usize>| RequestPlan {
         subscription: Arc::clone(subscription),
@@ -166,6 +173,15 @@ mod tests {
         replayed.events[1].marks.replayed = true;
         let jobs = [delivery(1), tried, hops, replayed].map(|delivery| job(delivery, &own));
         assert_eq!(planned(&jobs), [vec!["0.0", "3.0"], vec!["1.0"], vec!["2.0"], vec!["3.1"]]);
+    }
+
+    #[test]
+    fn an_event_that_keeps_its_webhook_id_travels_alone() {
+        let mut kept = delivery(3);
+        for event in &mut kept.events[..2] {
+            event.marks.webhook_id = Some("msg_a-0".to_owned());
+        }
+        assert_eq!(planned(&[job(kept, &batching(10))]), [["0.0"], ["0.2"], ["0.1"]]);
     }
 
     #[test]

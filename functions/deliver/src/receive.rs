@@ -9,7 +9,9 @@ use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
 use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
-use posthaste_core::model::{Delivery, SQS_DELAY_SECS_MAX, Status, Subscription, Timestamp, Topic};
+use posthaste_core::model::{
+    Delivery, DeliveryLogMode, SQS_DELAY_SECS_MAX, Status, Subscription, Timestamp, Topic,
+};
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{Clock, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
@@ -30,6 +32,8 @@ pub(crate) struct Receiver<P: Ports> {
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
+    /// How much the delivery log keeps of topics that do not say it.
+    pub(crate) delivery_log: DeliveryLogMode,
 }
 
 impl<P: Ports> Receiver<P> {
@@ -87,11 +91,17 @@ impl<P: Ports> Receiver<P> {
             }
         };
         let acknowledged_late = self.acknowledged_late(&delivery).await;
-        let message = MessageHandle { id: message.id, receipt: message.receipt };
+        let message = MessageHandle::of(&message);
         let verdicts = Mutex::new(vec![None; delivery.events.len()]);
-        let job = Job { message, delivery, subscription, acknowledged_late, verdicts };
+        let (log, records) = (self.log_mode(subscription.as_deref()), Mutex::default());
+        let job = Job { message, delivery, subscription, acknowledged_late, verdicts, log, records };
         judge_unsent(&job, self.clock.now());
         Some(job)
+    }
+
+    /// How much the log keeps of a message. If its subscription is gone, so is what its topic says of it.
+    fn log_mode(&self, subscription: Option<&Subscription>) -> DeliveryLogMode {
+        subscription.and_then(|subscription| subscription.delivery_log).unwrap_or(self.delivery_log)
     }
 
     /// Notes how long a message had been due. If it was received before, it was hidden since because it
@@ -153,13 +163,13 @@ impl<P: Ports> Receiver<P> {
             FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
             FormatError::Malformed(..) => (QueueName::DeadLetters, 0),
         };
-        let ReceivedMessage { id, receipt, body, .. } = message;
+        let (message, body) = (MessageHandle::of(&message), message.body);
         tracing::warn!(
-            message_id = %id.0, queue = %to, error = error as &dyn std::error::Error,
+            message_id = %message.id.0, queue = %to, error = error as &dyn std::error::Error,
             "message not readable, moved as it is"
         );
         let moved = Successor { to, message: OutgoingMessage { body, group: None, delay_secs } };
-        replace(&*self.queue, invocation, &MessageHandle { id, receipt }, vec![moved]).await;
+        replace(&*self.queue, invocation, &message, vec![moved]).await;
     }
 }
 
@@ -256,6 +266,7 @@ mod tests {
             state: Arc::clone(&world.state),
             clock: world.clock.clone(),
             drain: DrainMeter::default(),
+            delivery_log: DeliveryLogMode::default(),
         };
         let mut batch = Vec::new();
         for body in bodies {

@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use posthaste_core::api::{TopicSettings, compile_subscription};
 use posthaste_core::attempt::Jitter;
 use posthaste_core::circuit::{HealthSettings, Target};
+use posthaste_core::delivery_log::{Record, parse_records};
 use posthaste_core::model::{
-    Delivery, Link, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName,
+    Delivery, DeliveryLogMode, Link, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName,
 };
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{
@@ -33,7 +34,8 @@ use crate::plan::{RequestKind, RequestPlan};
 
 pub(crate) type Store = Faulty<Recorded<MemoryStore>>;
 pub(crate) type Queue = Faulty<Recorded<MemoryQueue>>;
-pub(crate) type TestPorts = Bundle<Queue, Store, MemoryStore, Endpoint, ManualClock, SeededEntropy>;
+pub(crate) type TestPorts =
+    Bundle<Queue, Store, MemoryStore, MemoryStore, Endpoint, ManualClock, SeededEntropy>;
 
 /// The time at which every test begins.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -53,6 +55,8 @@ pub(crate) struct World {
     pub(crate) state: Arc<Store>,
     pub(crate) messages: MemoryQueue,
     pub(crate) queue: Arc<Queue>,
+    /// The queue of records.
+    pub(crate) records: Arc<Queue>,
     pub(crate) endpoint: Endpoint,
     pub(crate) entropy: SeededEntropy,
     pub(crate) stopped: CancellationToken,
@@ -90,9 +94,20 @@ impl World {
 
     /// A world in which calls of the state bucket and of the queue fail by plan.
     pub(crate) fn with(state: &Plan, queue: &Plan) -> Self {
+        Self::wired(state, queue, &Plan::none())
+    }
+
+    /// A world in which calls of both queues fail by plan: the delivery queue, and the queue of records.
+    pub(crate) fn with_queues(queue: &Plan, records: &Plan) -> Self {
+        Self::wired(&Plan::none(), queue, records)
+    }
+
+    fn wired(state: &Plan, queue: &Plan, records: &Plan) -> Self {
         let (calls, memory, messages) = (Calls::default(), MemoryStore::default(), MemoryQueue::default());
         let state = Faulty::new(Recorded::new(memory.clone(), "state", &calls), "state", state);
         let queue = Faulty::new(Recorded::new(messages.clone(), "queue", &calls), "queue", queue);
+        let beside = messages.beside(QueueName::Records);
+        let records = Faulty::new(Recorded::new(beside, "records", &calls), "records", records);
         Self {
             clock: ManualClock::new(START),
             calls,
@@ -100,6 +115,7 @@ impl World {
             state: Arc::new(state),
             messages,
             queue: Arc::new(queue),
+            records: Arc::new(records),
             endpoint: Endpoint::default(),
             entropy: SeededEntropy::new(7),
             stopped: CancellationToken::new(),
@@ -153,6 +169,12 @@ impl World {
         self.messages.send_batch(vec![message("{}")]).await.unwrap();
         let request = ReceiveRequest { max: 1, visibility: secs(360), wait: Duration::ZERO };
         self.messages.receive(request).await.unwrap().pop().expect("a message")
+    }
+
+    /// The records that were sent, by message. They leave the queue.
+    pub(crate) fn recorded(&self) -> Vec<Vec<Record>> {
+        let bodies = self.messages.beside(QueueName::Records).take_bodies();
+        bodies.iter().map(|body| parse_records(body).unwrap()).collect()
     }
 
     /// The bodies of the messages in a queue that are visible within a quarter of an hour.
@@ -257,13 +279,14 @@ pub(crate) fn delivery(events: usize) -> Delivery {
 }
 
 pub(crate) fn handle(id: &str) -> MessageHandle {
-    MessageHandle { id: MessageId(id.to_owned()), receipt: Receipt(id.to_owned()) }
+    MessageHandle { id: MessageId(id.to_owned()), receipt: Receipt(id.to_owned()), receive_count: 1 }
 }
 
 pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {
     let verdicts = Mutex::new(vec![None; delivery.events.len()]);
     let (message, subscription) = (handle("m"), Some(Arc::clone(subscription)));
-    Job { message, delivery, subscription, acknowledged_late: BTreeSet::new(), verdicts }
+    let (log, records) = (DeliveryLogMode::Off, Mutex::default());
+    Job { message, delivery, subscription, acknowledged_late: BTreeSet::new(), verdicts, log, records }
 }
 
 /// A request with all events of the first job.
@@ -277,6 +300,7 @@ pub(crate) fn request_plan(job: &Job) -> RequestPlan {
             attempts_before: delivery.attempts,
             name_was_unknown: false,
             replayed: false,
+            has_webhook_id: false,
             is_problem: false,
         },
         jitter: Jitter::new(0.0),

@@ -10,6 +10,7 @@ use axum::http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, LOCATION}
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::TopicName;
+use posthaste_delivery_log::LogError;
 use posthaste_ports::{ErrorKind, Object, PortError};
 use posthaste_services::{LinksError, UpdateError};
 use serde::Serialize;
@@ -84,6 +85,18 @@ impl From<Problem> for ApiError {
 impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
         Self(store_problem(&error, RESTORE))
+    }
+}
+
+impl From<LogError> for ApiError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Read { source, .. } => source.into(),
+            LogError::Damaged { .. } | LogError::Write(_) => {
+                tracing::error!(error = &error as &dyn Error, "the delivery log cannot be read");
+                Self(Problem::new(ProblemKind::Internal))
+            }
+        }
     }
 }
 

@@ -15,9 +15,9 @@ use utoipa::{OpenApi, PartialSchema as _};
 use self::events::PublishBody;
 use self::problems::Publish;
 pub(crate) use self::problems::{
-    BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject,
-    NoReplay, Problems, StoreDown, Unavailable, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic,
-    WrongStates,
+    BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoEvent, NoHandshake,
+    NoObject, NoReplay, Problems, StoreDown, Unavailable, Unchanged, UnknownKey, UnknownSubscription,
+    UnknownTopic, WrongStates,
 };
 
 /// The name of the admin key among the security schemes.

@@ -2,10 +2,13 @@
 
 mod actions;
 mod answer;
+mod attempts;
 mod callbacks;
 mod conditions;
 mod dead_letters;
+mod delivery_log;
 mod document;
+mod events;
 mod extract;
 mod guard;
 mod handshakes;
@@ -15,6 +18,7 @@ mod links;
 mod manage;
 mod paging;
 mod replays;
+mod resend;
 mod router;
 mod status;
 mod subscriptions;
@@ -26,5 +30,6 @@ mod topic_records;
 mod topics;
 mod webhook_keys;
 
-pub use crate::manage::{Manage, ManageSettings};
-pub use crate::router::router;
+pub use crate::delivery_log::DeliveryLog;
+pub use crate::manage::{LogSettings, Manage, ManageSettings};
+pub use crate::router::{router, router_beside};

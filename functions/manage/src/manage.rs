@@ -1,13 +1,16 @@
 //! The manage function: its ports, its settings and its URLs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::HeaderValue;
-use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
+use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
 use posthaste_ports::Ports;
 use posthaste_services::{Activity, LinkHealth, Outbound};
 use url::Url;
+
+use crate::delivery_log::DeliveryLog;
 
 /// The manage function over its ports.
 #[derive(Debug)]
@@ -16,6 +19,10 @@ pub struct Manage<P: Ports> {
     pub state: P::Store,
     /// The dead-letter bucket.
     pub dead_letters: P::DeadLetters,
+    /// The delivery log.
+    pub log: DeliveryLog<P::Log>,
+    /// The delivery queue, for events that are sent again.
+    pub deliveries: P::Queue,
     /// The client that calls endpoints, for handshakes and test events.
     pub webhooks: P::Webhook,
     /// The health of links and subscriptions.
@@ -46,6 +53,19 @@ pub struct ManageSettings {
     pub public_url: Option<Url>,
     /// The value of `WebHook-Request-Origin`, the same as with every delivery.
     pub origin: HeaderValue,
+    /// What this function must know about the delivery log.
+    pub log: LogSettings,
+}
+
+/// Settings of the delivery log, as far as its readers must know them.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    /// The mode of topics that do not say one.
+    pub mode: DeliveryLogMode,
+    /// The time for which records are kept, if it is known.
+    pub retention: Option<Duration>,
+    /// The longest time from an attempt until the log has its record.
+    pub delay: Duration,
 }
 
 impl<P: Ports> Manage<P> {

@@ -18,16 +18,21 @@ use crate::document::{Crowded, describe};
 use crate::guard::{limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
 use crate::{
-    actions, callbacks, dead_letters, keys, links, replays, status, subscriptions, test_event, topics,
-    webhook_keys,
+    actions, attempts, callbacks, dead_letters, events, keys, links, replays, resend, status, subscriptions,
+    test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
 type Routes<P> = OpenApiRouter<Arc<Manage<P>>>;
 
-/// The API. It answers unknown paths itself, so a router that is merged into it must not have a fallback of
-/// its own.
+/// The API.
 pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
+    router_beside(manage, axum::Router::new())
+}
+
+/// The API, beside other routes, some with other methods on its paths. It answers unknown paths and methods
+/// itself, so `others` must not have a fallback.
+pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> axum::Router {
     let guard = from_fn_with_state(Arc::clone(&manage), require_admin_key::<P>);
     let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
     let open = open_routes().split_for_parts().0;
@@ -35,9 +40,10 @@ pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
     guarded
         .merge(open)
         .route_layer(limit)
+        .with_state(manage)
+        .merge(others)
         .method_not_allowed_fallback(|| async { ApiError(Problem::new(ProblemKind::MethodNotAllowed)) })
         .fallback(|| async { ApiError(Problem::new(ProblemKind::NotFound)) })
-        .with_state(manage)
 }
 
 /// The routes that need the admin key.
@@ -59,8 +65,12 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(actions::force))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
+        .routes(routes!(events::list_events))
+        .routes(routes!(events::show_event))
+        .routes(routes!(attempts::list_attempts))
         .routes(routes!(test_event::test_event))
         .routes(routes!(replays::replay))
+        .routes(routes!(resend::resend))
         .routes(routes!(replays::list_replays))
         .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(status::pressure))

@@ -75,7 +75,7 @@ pub(crate) async fn test_event<P: Ports>(
         at: now,
         origin: &manage.settings.origin,
     };
-    let event = Outgoing { key: &key, json: json.clone(), traceparent: None };
+    let event = Outgoing { key: &key, webhook_id: None, json: json.clone(), traceparent: None };
     let timeout = subscription.timeout.min(TIMEOUT_MAX);
     let rendered = delivery(context, &subscription.endpoint, timeout, &[event]);
     let request = rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;

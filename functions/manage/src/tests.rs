@@ -5,11 +5,13 @@ mod conditions;
 mod dead_letters;
 mod delivery_headers;
 mod description;
+mod events;
 mod handshakes;
 mod keys;
 mod links;
 mod memory;
 mod replays;
+mod resend;
 mod rotation;
 mod secrets;
 mod status;
@@ -21,6 +23,7 @@ mod topics;
 mod webhook_keys;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -28,7 +31,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
+use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
 use posthaste_services::{Activity, LinkHealth};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -38,16 +41,25 @@ use posthaste_ports::Bundle;
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
-use crate::{Manage, ManageSettings, router};
+use crate::{DeliveryLog, LogSettings, Manage, ManageSettings, router};
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
+/// The settings of the delivery log, as `serve` has them.
+pub(crate) const LOG: LogSettings = LogSettings {
+    mode: DeliveryLogMode::Payloads,
+    retention: Some(Duration::from_hours(7 * 24)),
+    delay: Duration::from_secs(5),
+};
+
 /// The adapters of tests.
-pub(crate) type TestPorts = Bundle<MemoryQueue, Memory, Memory, MemoryEndpoint, FixedClock, Numbers>;
+pub(crate) type TestPorts = Bundle<MemoryQueue, Memory, Memory, Memory, MemoryEndpoint, FixedClock, Numbers>;
 
 pub(crate) struct Api {
     pub(crate) state: Memory,
     pub(crate) dead_letters: Memory,
+    pub(crate) log: Memory,
+    pub(crate) queue: MemoryQueue,
     pub(crate) endpoint: MemoryEndpoint,
     pub(crate) clock: FixedClock,
     pub(crate) router: axum::Router,
@@ -86,7 +98,9 @@ impl Api {
     }
 
     fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>, admin_key: &str) -> Self {
-        let (clock, endpoint) = (FixedClock::default(), MemoryEndpoint::default());
+        let (clock, endpoint, queue) =
+            (FixedClock::default(), MemoryEndpoint::default(), MemoryQueue::default());
+        let log = Memory::default();
         // Until a test says how the endpoint answers, it cannot be reached.
         endpoint.answer(|_| Err(SendFailure::Socket));
         let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
@@ -94,6 +108,8 @@ impl Api {
             links,
             state: state.clone(),
             dead_letters: dead_letters.clone(),
+            log: DeliveryLog::new(log.clone()),
+            deliveries: queue.clone(),
             webhooks: endpoint.clone(),
             clock: clock.clone(),
             entropy: Numbers::default(),
@@ -105,9 +121,11 @@ impl Api {
                 publish_url,
                 public_url: Some("https://manage.example/base".parse().unwrap()),
                 origin: HeaderValue::from_static("posthaste.example"),
+                log: LOG,
             },
         };
-        Self { state, dead_letters, endpoint, clock, router: router(Arc::new(manage)) }
+        let router = router(Arc::new(manage));
+        Self { state, dead_letters, log, queue, endpoint, clock, router }
     }
 
     /// An API with the topic `Orders` and its subscription `Billing`.

@@ -17,6 +17,6 @@ pub use crate::body::{BodyBudget, BodyError};
 pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, TurnedAway};
 pub use crate::headers::{IDEMPOTENCY_KEY_HEADER, PRESSURE_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER};
 pub use crate::publish::{Publish, Published};
-pub use crate::router::router;
+pub use crate::router::{router, routes};
 pub use crate::settings::{PublishSettings, Tarpit};
 pub use crate::time_to_live::TimeToLiveError;

@@ -2,7 +2,6 @@
 
 mod batches;
 mod jobs;
-mod lease;
 mod objects;
 mod ports;
 mod report;
@@ -18,9 +17,9 @@ use futures_util::future::{join, join3};
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::release::ParkedWalk;
 use posthaste_core::release::outage::awake_since;
-use posthaste_core::stored::{Checkpoint, SetBackScan};
+use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE};
 use posthaste_ports::{Clock, PortError, Ports};
-use posthaste_services::timeout_at;
+use posthaste_services::{LeaseObject, timeout_at};
 
 use jobs::clean_up::clean_up;
 use jobs::disabled_notices::send_disabled_notices;
@@ -29,13 +28,15 @@ use jobs::release::release;
 use jobs::replays::replay_all;
 use jobs::set_back::SetBack;
 use jobs::temporary::{Temporary, TemporaryRun};
-use lease::Lease;
 pub use ports::WakePorts;
 pub use report::{WakeError, WakeReport};
 use run::Run;
 
 /// Longest time of a run without a deadline of its own; the next one comes a minute after it began.
 const RUN_MAX: Duration = Duration::from_secs(55);
+
+/// The lease that keeps two runs apart.
+const LEASE: LeaseObject = LeaseObject { key: WAKE_LEASE, length: Duration::from_secs(90) };
 
 /// Settings of the function.
 #[derive(Debug, Clone, Default)]
@@ -88,7 +89,7 @@ impl<P: Ports> Wake<P> {
         let WakePorts { state, clock, entropy, .. } = &self.ports;
         let run = Run::until(deadline, &self.ports, &self.is_stopped);
         let began = clock.now();
-        let taken = run.in_time(Lease::take(state, clock, entropy)).await;
+        let taken = run.in_time(LEASE.take(state, clock, entropy)).await;
         let Some(lease) = taken.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };

@@ -11,7 +11,7 @@ mod variables;
 
 pub use functions::{
     DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment, PublishEnvironment,
-    WakeEnvironment,
+    RecordEnvironment, WakeEnvironment,
 };
 pub use read::{CommonEnvironment, Environment};
 pub use variables::{EnvironmentError, VariableError, Variables};

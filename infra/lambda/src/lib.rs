@@ -3,6 +3,7 @@
 pub mod both_queues;
 pub mod environment;
 mod launch;
+pub mod log_files;
 pub mod redelivery_backoff;
 pub mod sampling;
 mod unwinding;

@@ -11,15 +11,16 @@ use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{PublishUrls, REQUEST_BYTES_MAX};
+use posthaste_core::model::{LOG_OBJECT_BYTES_MAX, PublishUrls, REQUEST_BYTES_MAX};
 use posthaste_core::pressure::SettingsError;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
-use posthaste_manage::Manage;
+use posthaste_manage::{DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
+use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry, Reliever,
 };
@@ -29,8 +30,9 @@ use posthaste_wake::{Wake, WakePorts};
 use crate::both_queues::{BothQueues, OneQueue};
 use crate::environment::{
     DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment, PublishEnvironment,
-    WakeEnvironment,
+    RecordEnvironment, WakeEnvironment,
 };
+use crate::log_files::{MergeFiles, WriteFiles};
 use crate::redelivery_backoff::{RedeliveryBackoff, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
@@ -53,12 +55,13 @@ const IDLE_CONNECTIONS_MAX: usize = 128;
 const DELIVERIES_VISIBILITY: Duration = Duration::from_secs(730);
 const DEAD_LETTERS_VISIBILITY: Duration = Duration::from_mins(11);
 const REDRIVE_VISIBILITY: Duration = Duration::from_mins(6);
+const RECORDS_VISIBILITY: Duration = Duration::from_mins(13);
 
 type Queue = SqsQueue<SystemClock>;
 type Webhooks = LazyWebhooks<SystemClock>;
 
 /// The adapters on AWS, which every function runs on.
-type Aws = Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>;
+pub type Aws = Bundle<Queue, S3Store, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>;
 
 /// deliver, as it is wired here.
 pub type AwsDeliver = Deliver<Aws>;
@@ -102,12 +105,15 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
 
 /// manage, as the routes of its Function URL.
 pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store) -> Router {
+    let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
     // A handshake comes once, so that an idle connection would be of no use.
     let client = ClientSettings { idle_max: 0, ..environment.client.clone() };
     let manage = Manage::<Aws> {
         links: links(&state, &environment.links),
         state,
         dead_letters: clients.store(&environment.dead_letter_bucket),
+        log: DeliveryLog::new(clients.store(&environment.log_bucket)),
+        deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         webhooks: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
         entropy: SystemEntropy,
@@ -131,14 +137,16 @@ pub fn deliver<H: BatchHandler>(
     let urls = QueueUrls::from([
         (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
         (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
+        (QueueName::Records, environment.records_queue_url.clone()),
     ]);
     let client = ClientSettings { idle_max: IDLE_CONNECTIONS_MAX, ..environment.client.clone() };
     let drain = DrainMeter::default();
     let instance = SystemEntropy.uuid().to_string();
-    let queue = clients.queue(QueueName::Deliveries, urls, SystemClock);
+    let queue = clients.queue(QueueName::Deliveries, urls.clone(), SystemClock);
     let source = Source::new(&environment.deliveries_queue_url, queue.clone(), DELIVERIES_VISIBILITY);
     let ports = DeliverPorts {
         queue,
+        records: clients.queue(QueueName::Records, urls, SystemClock),
         state: state.clone(),
         registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
         links: links(&state, &environment.links),
@@ -167,6 +175,7 @@ pub fn dead_letters(
         (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
         (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
         (QueueName::Redrive, environment.redrive_queue_url.clone()),
+        (QueueName::Records, environment.records_queue_url.clone()),
     ]);
     let clients = clients.untraced();
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
@@ -239,6 +248,31 @@ pub fn monitor(
     // With nothing to sample, one look per invocation is enough.
     let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
     Ok(Sampling::new(monitor, interval, SystemClock))
+}
+
+/// record, with its queue and its schedule. Old files are left to the bucket's lifecycle.
+///
+/// As those of deadletter, messages carry no trace header: one of a newer version goes back into the queue
+/// until the newer version runs, and Lambda would take that for a loop.
+pub fn record(
+    environment: &RecordEnvironment,
+    clients: &Clients,
+    state: S3Store,
+) -> (AwsBackoff<WriteFiles<Aws>>, MergeFiles<Aws>) {
+    let urls = QueueUrls::from([(QueueName::Records, environment.records_queue_url.clone())]);
+    let clients = clients.untraced();
+    let records = clients.queue(QueueName::Records, urls, SystemClock);
+    let ports = RecordPorts {
+        records: records.clone(),
+        state,
+        log: clients.store(&environment.log_bucket).with_objects_up_to(LOG_OBJECT_BYTES_MAX),
+        clock: SystemClock,
+        entropy: SystemEntropy,
+    };
+    let record = Arc::new(Record::new(ports, RecordSettings::default().leaving_files()));
+    let source = Source::new(&environment.records_queue_url, records, RECORDS_VISIBILITY);
+    let files = RedeliveryBackoff::new(WriteFiles(Arc::clone(&record)), vec![source], SystemClock);
+    (files, MergeFiles(record))
 }
 
 /// Links that are not well, as this process sees them.

@@ -49,6 +49,7 @@ fn start(program: &str, address: &str) -> Program {
         ("DELIVERIES_QUEUE_URL", queue("deliveries")),
         ("DEADLETTERS_QUEUE_URL", queue("deadletters")),
         ("REDRIVE_QUEUE_URL", queue("redrive")),
+        ("RECORDS_QUEUE_URL", queue("records")),
     ];
     let mut command = Command::new(program);
     command.env_clear().envs(environment).stdin(Stdio::null()).stdout(Stdio::null());

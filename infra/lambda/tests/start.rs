@@ -37,14 +37,18 @@ fn a_program_without_an_environment_names_what_it_needs() {
     let deliveries = "DELIVERIES_QUEUE_URL is not set, expected the URL of a queue";
     let dead_letters = "DEADLETTERS_QUEUE_URL is not set, expected the URL of a queue";
     let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
+    let records = "RECORDS_QUEUE_URL is not set, expected the URL of a queue";
+    let log = "LOG_BUCKET is not set, expected the name of a bucket";
     let key =
         "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
     check(env!("CARGO_BIN_EXE_publish"), &[], &[state, deliveries]);
-    check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters]);
+    check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters, records]);
     check(env!("CARGO_BIN_EXE_wake"), &[], &[state, bucket, deliveries]);
-    check(env!("CARGO_BIN_EXE_deadletter"), &[], &[state, bucket, deliveries, dead_letters, redrive]);
+    check(env!("CARGO_BIN_EXE_record"), &[], &[state, log, records]);
+    let queues = [state, bucket, deliveries, dead_letters, redrive, records];
+    check(env!("CARGO_BIN_EXE_deadletter"), &[], &queues);
     check(env!("CARGO_BIN_EXE_monitor"), &[], &[state, deliveries, dead_letters]);
-    check(env!("CARGO_BIN_EXE_manage"), &[], &[state, bucket, key]);
+    check(env!("CARGO_BIN_EXE_manage"), &[], &[state, bucket, log, deliveries, key]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The command line and its documentation. No command is run here.
 
 mod dead_letters;
+mod events;
 mod examples;
 mod global;
 mod listen;
@@ -18,6 +19,9 @@ use clap_complete::Shell;
 
 pub use dead_letters::{
     DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, ReplayArgs, ReplaysCommand,
+};
+pub use events::{
+    AttemptsCommand, AttemptsListArgs, EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs,
 };
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use listen::ListenArgs;
@@ -121,6 +125,20 @@ pub enum Command {
     Subscriptions {
         #[command(subcommand)]
         command: SubscriptionsCommand,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
+    /// Find out what became of events, and deliver one again.
+    Events {
+        #[command(subcommand)]
+        command: EventsCommand,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
+    /// List the attempts of a subscription, or watch them.
+    Attempts {
+        #[command(subcommand)]
+        command: AttemptsCommand,
         #[command(flatten)]
         admin: AdminKey,
     },

@@ -211,9 +211,15 @@ impl Client {
 
     /// Sends a request and returns the JSON of its success, as the type that is expected.
     pub fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+        self.json_and_text(call).map(|(json, _)| json)
+    }
+
+    /// The same, and the JSON as it was written.
+    pub fn json_and_text<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<(T, String), ClientError> {
         let url = self.url(&call);
-        let answer = self.send(call)?;
-        serde_json::from_slice(&answer.body).map_err(|source| ClientError::Answer { url, source })
+        let body = self.send(call)?.body;
+        let json = serde_json::from_slice(&body).map_err(|source| ClientError::Answer { url, source })?;
+        Ok((json, String::from_utf8_lossy(&body).into_owned()))
     }
 
     fn run(

@@ -1,13 +1,16 @@
 //! The operator's commands: each loads what it needs, calls the server, and returns what to show.
 
 pub(crate) mod apply;
+pub(crate) mod attempts;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod dead_letters;
+pub(crate) mod events;
 pub(crate) mod links;
 pub(crate) mod man;
 pub(crate) mod pressure;
 pub(crate) mod publish;
+mod records;
 pub(crate) mod replays;
 mod session;
 mod source;

@@ -18,8 +18,8 @@ use std::process::ExitCode;
 
 use crate::cli::{AdminKey, Cli, Command};
 use crate::commands::{
-    Session, apply, check, completions, data_dir, dead_letters, links, man, pressure, publish, replays,
-    subscriptions, topics,
+    Session, apply, attempts, check, completions, data_dir, dead_letters, events, links, man, pressure,
+    publish, replays, subscriptions, topics,
 };
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
@@ -53,6 +53,8 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Publish(arguments) => publish::run(&global, arguments),
         Command::Topics { command, admin } => topics::run(&open(admin)?, command),
         Command::Subscriptions { command, admin } => subscriptions::run(&open(admin)?, &command),
+        Command::Events { command, admin } => events::run(&open(admin)?, &command),
+        Command::Attempts { command, admin } => attempts::run(&open(admin)?, &command, global.json),
         Command::DeadLetters { command, admin } => dead_letters::run(&open(admin)?, &command),
         Command::Replays { command, admin } => replays::run(&open(admin)?, command),
         Command::Links(admin) => links::run(&open(admin)?),

@@ -35,6 +35,8 @@ impl Style {
 #[derive(Debug)]
 pub struct Reply {
     json: Value,
+    /// The text to print as JSON, where that of `json` would not be the same.
+    exact: Option<String>,
     parts: Vec<Part>,
     notes: Vec<String>,
 }
@@ -48,13 +50,18 @@ enum Part {
 impl Reply {
     /// A reply that is `json`, still without text for people.
     pub fn new(json: Value) -> Self {
-        Self { json, parts: Vec::new(), notes: Vec::new() }
+        Self { json, exact: None, parts: Vec::new(), notes: Vec::new() }
     }
 
     /// A reply that is shown as JSON in every style, because JSON was asked for.
     pub fn verbatim(json: Value) -> Self {
         let text = pretty(&json);
         Self::new(json).line(text)
+    }
+
+    /// A reply that is this JSON text, whose members and numbers stay as they are written.
+    pub fn exact(json: &str) -> Self {
+        Self { exact: Some(indent(json)), ..Self::silent() }
     }
 
     /// A reply without JSON: in every style, only its lines are shown.
@@ -99,6 +106,11 @@ impl Reply {
 
     /// The text to print.
     pub fn render(&self, style: Style) -> String {
+        if style == Style::Json
+            && let Some(json) = &self.exact
+        {
+            return format!("{json}\n");
+        }
         if style == Style::Json && !self.json.is_null() {
             return pretty(&self.json) + "\n";
         }
@@ -249,6 +261,13 @@ mod tests {
 ]"#;
         assert_eq!(indent(text), expected);
         assert_eq!(indent(expected), expected);
+    }
+
+    #[test]
+    fn an_exact_reply_keeps_the_numbers_of_its_json() {
+        let reply = Reply::exact(r#"{"b":1.00,"a":18446744073709551616}"#).line("b and a");
+        assert_eq!(reply.render(Style::Json), "{\n  \"b\": 1.00,\n  \"a\": 18446744073709551616\n}\n");
+        assert_eq!(reply.render(Style::Plain), "b and a\n");
     }
 
     #[test]

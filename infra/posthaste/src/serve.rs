@@ -3,6 +3,7 @@
 pub mod admin_key;
 pub mod http;
 pub mod log;
+mod log_upkeep;
 pub mod metrics;
 pub mod poller;
 pub mod schedule;

@@ -16,6 +16,7 @@ topics:
     inputSchema: EventGrid
     defaultTimeToLive: PT1440M
     autoDeleteOnIdle: P30D
+    deliveryLog: off
     subscriptions:
       billing:
         endpoint: { url: "https://a.example/hooks", timeout: PT60S, maxRequestsPerSecond: 5 }

@@ -53,6 +53,7 @@ fn whatever_the_umask_all_that_is_made_is_its_owners_alone() {
         let output = demo(umask, &data_dir);
         assert!(output.status.success(), "{umask}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(has_dead_letters(&data_dir) && data_dir.join("posthaste.redb").exists());
+        assert!(data_dir.join("log").is_dir());
         assert_private(&data_dir);
         let allowed = 0o777 & !u32::from_str_radix(umask, 8).unwrap();
         assert_eq!(mode(&made), allowed | 0o700, "{umask}");

@@ -3,9 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use ipnet::IpNet;
-use posthaste_core::model::KeyDigest;
+use posthaste_core::delivery_log::LogSize;
+use posthaste_core::model::time::parse_duration;
+use posthaste_core::model::{DeliveryLogMode, KeyDigest, LOG_RETENTION_MAX, LOG_RETENTION_MIN};
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
 use serde::de::DeserializeOwned;
@@ -46,6 +49,16 @@ struct NotAnAddress;
 #[derive(Debug, thiserror::Error)]
 #[error("expected a network such as 10.0.0.0/8, or an address such as 127.0.0.1; names are not looked up")]
 struct NotANetwork;
+
+/// Error of a length of time that is no retention.
+#[derive(Debug, thiserror::Error)]
+#[error("expected at least an hour (PT1H) and at most ten years (P3650D)")]
+struct NotARetention;
+
+/// Error of a text that is not the size of a delivery log.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a share of the disk such as 5%, or a size of at least 16 MB such as 20GB")]
+struct NotALogSize;
 
 /// Error of a text that is not the server's public URL.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +134,24 @@ pub(crate) fn namespace(text: &str) -> Result<String, Refusal> {
 
 pub(crate) fn tarpit(text: &str) -> Result<Tarpit, Refusal> {
     named(text, [("advise", Tarpit::Advise), ("delay", Tarpit::Delay)])
+}
+
+pub(crate) fn delivery_log_mode(text: &str) -> Result<DeliveryLogMode, Refusal> {
+    expected(DeliveryLogMode::parse(text))
+}
+
+/// A time for which the delivery log keeps records.
+pub(crate) fn log_retention(text: &str) -> Result<Duration, Refusal> {
+    let retention = parse_duration(text)?;
+    if (LOG_RETENTION_MIN..=LOG_RETENTION_MAX).contains(&retention) {
+        Ok(retention)
+    } else {
+        Err(NotARetention.into())
+    }
+}
+
+pub(crate) fn log_size(text: &str) -> Result<LogSize, Refusal> {
+    LogSize::parse(text).ok_or_else(|| NotALogSize.into())
 }
 
 pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refusal> {

@@ -112,6 +112,7 @@ pub enum Function {
     Deadletter,
     Monitor,
     Manage,
+    Record,
 }
 
 impl ServeOption {
@@ -180,8 +181,15 @@ impl Form {
 
 impl Function {
     /// Every function.
-    pub const ALL: [Self; 6] =
-        [Self::Publish, Self::Deliver, Self::Wake, Self::Deadletter, Self::Monitor, Self::Manage];
+    pub const ALL: [Self; 7] = [
+        Self::Publish,
+        Self::Deliver,
+        Self::Wake,
+        Self::Deadletter,
+        Self::Monitor,
+        Self::Manage,
+        Self::Record,
+    ];
 
     /// Name of its program.
     pub const fn as_str(self) -> &'static str {
@@ -192,6 +200,7 @@ impl Function {
             Self::Deadletter => "deadletter",
             Self::Monitor => "monitor",
             Self::Manage => "manage",
+            Self::Record => "record",
         }
     }
 }

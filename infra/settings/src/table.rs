@@ -9,20 +9,22 @@ use std::time::Duration;
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::api::LinkSettings;
+use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::time::parse_duration;
-use posthaste_core::model::{AddressPolicy, KeyDigest, Secret, TopicName, origin};
+use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, Secret, TopicName, origin};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::{ClientSettings, parse_dns_server};
-use posthaste_manage::ManageSettings;
+use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
 use posthaste_publish::{PublishSettings, Tarpit};
+use posthaste_record::RecordSettings;
 use posthaste_wake::WakeSettings;
 use tracing::level_filters::LevelFilter;
 use url::Url;
 
 use crate::parse::{self, LogFormat, parsed};
-use crate::setting::Function::{Deadletter, Deliver, Manage, Monitor, Publish, Wake};
+use crate::setting::Function::{Deadletter, Deliver, Manage, Monitor, Publish, Record, Wake};
 use crate::setting::{Choice, Form, Function, ServeOption, Setting, Values, Variable};
 
 /// Looks at every setting of the table, in its order.
@@ -73,11 +75,17 @@ const LOG_LEVELS: Form = Form::Choice(&[
     choice("debug", ""),
     choice("trace", ""),
 ]);
+const DELIVERY_LOG_MODES: Form = Form::Choice(&[
+    choice("off", "Nothing"),
+    choice("attempts", "Attempts and their answers, without payloads"),
+    choice("payloads", "Also the payload of each event, so that it can be sent again"),
+]);
 const TARPITS: Form = Form::Choice(&[choice("advise", ""), choice("delay", "")]);
 const METRICS_PER: Form =
     Form::Choice(&[choice("stack", ""), choice("topic", ""), choice("subscription", "")]);
 
 const DELIVERY: &str = "Delivery";
+const DELIVERY_LOG_HEADING: &str = "Delivery log";
 const BACK_PRESSURE: &str = "Back pressure";
 const CONNECTIONS: &str = "Incoming connections";
 const THE_LOG: &str = "Log";
@@ -199,6 +207,24 @@ table! {
         Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"),
             &[Deliver, Manage])
             .optional().parameter("WebhookOrigin"));
+    DELIVERY_LOG: DeliveryLogMode = parse::delivery_log_mode,
+        Some(ServeOption::new("delivery-log", "POSTHASTE_DELIVERY_LOG", "MODE",
+            "How much the delivery log keeps of topics that do not set `deliveryLog`.")
+            .under(DELIVERY_LOG_HEADING)
+            .form(DELIVERY_LOG_MODES).default("payloads")),
+        Some(Variable::new("DELIVERY_LOG", DELIVERY_LOG_MODES, &[Deliver, Manage])
+            .default("payloads").parameter("DeliveryLog"));
+    DELIVERY_LOG_RETENTION: Duration = parse::log_retention,
+        Some(ServeOption::new("delivery-log-retention", "POSTHASTE_DELIVERY_LOG_RETENTION", "DURATION",
+            "How long the delivery log keeps records: at least an hour. Whole hours go at a time.")
+            .under(DELIVERY_LOG_HEADING).default("P7D")),
+        None;
+    DELIVERY_LOG_MAX: LogSize = parse::log_size,
+        Some(ServeOption::new("delivery-log-max", "POSTHASTE_DELIVERY_LOG_MAX", "SIZE",
+            "The most that the delivery log takes: a share of its disk such as 5%, or a size such as 20GB. \
+             The oldest hours go first, and earlier where the disk fills up.")
+            .under(DELIVERY_LOG_HEADING).default("5%")),
+        None;
     PRESSURE_PROFILE: PressureSettings = parse::pressure_profile,
         Some(ServeOption::new("pressure-profile", "POSTHASTE_PRESSURE_PROFILE", "PROFILE",
             "The thresholds from which producers are slowed and refused.")
@@ -249,13 +275,17 @@ table! {
         Some(Variable::new("STATE_BUCKET", BUCKET, &Function::ALL));
     DEAD_LETTER_BUCKET: String = parse::bucket, None,
         Some(Variable::new("DEAD_LETTER_BUCKET", BUCKET, &[Wake, Deadletter, Manage]));
+    LOG_BUCKET: String = parse::bucket, None,
+        Some(Variable::new("LOG_BUCKET", BUCKET, &[Manage, Record]));
     DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
-            &[Publish, Deliver, Wake, Deadletter, Monitor]));
+            &[Publish, Deliver, Wake, Deadletter, Monitor, Manage]));
     DEADLETTERS_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DEADLETTERS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Monitor]));
     REDRIVE_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("REDRIVE_QUEUE_URL", QUEUE_URL, &[Deadletter]));
+    RECORDS_QUEUE_URL: String = parse::queue_url, None,
+        Some(Variable::new("RECORDS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Record]));
     PUBLISH_URL: Url = parse::web_url, None,
         Some(Variable::new("PUBLISH_URL", WEB_URL, &[Manage]).optional());
     MANAGE_URL: Url = parse::web_url, None,
@@ -300,6 +330,16 @@ pub fn deliver_settings(values: &mut impl Values, base: DeliverSettings) -> Deli
         requests_per_link_max: number(&REQUESTS_PER_LINK_MAX, base.requests_per_link_max),
         waiting_per_connection: number(&WAITING_PER_CONNECTION, base.waiting_per_connection),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
+        delivery_log: values.get(&DELIVERY_LOG).unwrap_or(base.delivery_log),
+        ..base
+    }
+}
+
+/// The settings of record: `base`, changed by what is given.
+pub fn record_settings(values: &mut impl Values, base: RecordSettings) -> RecordSettings {
+    RecordSettings {
+        retention: values.get(&DELIVERY_LOG_RETENTION).or(base.retention),
+        size_max: values.get(&DELIVERY_LOG_MAX).or(base.size_max),
         ..base
     }
 }
@@ -314,13 +354,14 @@ pub fn monitor_settings(values: &mut impl Values, pressure: PressureSettings) ->
     MonitorSettings { pressure, notices_topic: values.get(&NOTICES_TOPIC) }
 }
 
-/// The settings of manage, with this origin of requests if no other is given.
-pub fn manage_settings(values: &mut impl Values, origin: HeaderValue) -> ManageSettings {
+/// The settings of manage: `base`, changed by what is given.
+pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> ManageSettings {
     ManageSettings {
         publish_url: values.get(&PUBLISH_URL),
         // Each host has a setting of its own for the public URL.
         public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
-        origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(origin),
+        origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
+        log: LogSettings { mode: values.get(&DELIVERY_LOG).unwrap_or(base.log.mode), ..base.log },
     }
 }
 

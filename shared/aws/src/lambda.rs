@@ -5,9 +5,11 @@ mod batch;
 mod deadline;
 mod http;
 mod invocations;
+mod queue_and_schedule;
 mod scheduled;
 
 pub use batch::{BatchHandler, SqsBatch, run_batches};
 pub use deadline::{ANSWER_MARGIN, LATE_MAX};
 pub use http::run_http;
+pub use queue_and_schedule::run_batches_and_schedule;
 pub use scheduled::{Scheduled, run_scheduled};

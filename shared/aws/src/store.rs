@@ -7,6 +7,9 @@ mod body;
 mod bucket;
 mod list;
 mod put;
+mod range;
+
+use std::ops::Range;
 
 use aws_sdk_s3::Client;
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
@@ -29,7 +32,14 @@ pub struct S3Store(Bucket);
 
 impl S3Store {
     pub(crate) fn new(client: Client, bucket: &str, sleep: SharedAsyncSleep) -> Self {
-        Self(Bucket { client, name: bucket.to_owned(), sleep })
+        Self(Bucket { client, name: bucket.to_owned(), sleep, object_bytes_max: OBJECT_BYTES_MAX })
+    }
+
+    /// The same bucket, with objects of up to so many bytes.
+    #[must_use]
+    pub fn with_objects_up_to(self, bytes: u64) -> Self {
+        let object_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self(Bucket { object_bytes_max, ..self.0 })
     }
 }
 
@@ -51,10 +61,15 @@ impl ObjectStore for S3Store {
         self.0.read(GETTING, key, Some(known)).await
     }
 
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        range::read(&self.0, key, &range).await
+    }
+
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
         validate::key(key).map_err(|refusal| refusal.at(PUTTING))?;
-        if bytes.len() > OBJECT_BYTES_MAX {
-            let cause = format!("an object of {} bytes, expected at most {OBJECT_BYTES_MAX}", bytes.len());
+        let most = self.0.object_bytes_max;
+        if bytes.len() > most {
+            let cause = format!("an object of {} bytes, expected at most {most}", bytes.len());
             return Err(PortError::caused(PUTTING, ErrorKind::Invalid, cause));
         }
         Put { bucket: &self.0, key, bytes, condition }.run().await

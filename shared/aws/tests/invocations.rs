@@ -8,7 +8,8 @@ use axum::Router;
 use axum::routing::{get, post};
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
-    ANSWER_MARGIN, BatchHandler, Scheduled, SqsBatch, run_batches, run_http, run_scheduled,
+    ANSWER_MARGIN, BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http,
+    run_scheduled,
 };
 use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
 use posthaste_ports::Clock;
@@ -152,24 +153,47 @@ impl Scheduled for InTurn {
     }
 }
 
+/// The event of a schedule.
+fn schedule() -> Value {
+    json!({
+        "version": "0", "id": "53dc4d37", "detail-type": "Scheduled Event", "source": "aws.events",
+        "account": "123456789012", "time": "2026-11-21T10:00:00Z", "region": "eu-west-1",
+        "resources": [], "detail": {},
+    })
+}
+
+fn error(kind: &str, message: &str) -> Answer {
+    Answer::Error(kind.to_owned(), message.to_owned())
+}
+
 #[test]
 fn a_run_that_fails_fails_its_invocation() {
     let function = Function::start("a_run_that_fails_fails_its_invocation", || {
         start_telemetry();
         run_scheduled(InTurn(0.into()), SystemClock)
     });
-    let schedule = json!({
-        "version": "0", "id": "53dc4d37", "detail-type": "Scheduled Event", "source": "aws.events",
-        "account": "123456789012", "time": "2026-11-21T10:00:00Z", "region": "eu-west-1",
-        "resources": [], "detail": {},
-    });
-    let error = |kind: &str, message: &str| Answer::Error(kind.to_owned(), message.to_owned());
+    let schedule = schedule();
     assert_eq!(function.invoke(schedule.clone()), Answer::Response(Value::Null));
     assert_eq!(function.invoke(json!({})), error("RunFailed", "the run failed: the store does not answer"));
     assert_eq!(function.invoke(schedule.clone()), error("Panicked", "the run failed: the handler panicked"));
     let (answer, lines) = function.invoke_and_end(schedule);
     assert_eq!(answer, Answer::Response(Value::Null));
     assert_eq!(lines.iter().filter(|line| line["Run"] == 1).count(), 4, "{lines:#?}");
+}
+
+#[test]
+fn a_function_of_a_queue_and_a_schedule_answers_each_in_its_form() {
+    let function = Function::start("a_function_of_a_queue_and_a_schedule_answers_each_in_its_form", || {
+        start_telemetry();
+        run_batches_and_schedule(Obedient, InTurn(0.into()), SystemClock)
+    });
+    assert_eq!(function.invoke(event(&[record("a", "ok"), record("b", "fail")])), failed(&["b"]));
+    assert_eq!(function.invoke(schedule()), Answer::Response(Value::Null));
+    assert_eq!(function.invoke(event(&[])), failed(&[]));
+    assert_eq!(function.invoke(schedule()), error("RunFailed", "the run failed: the store does not answer"));
+    assert_eq!(function.invoke(event(&[record("a", "panic")])), failed(&["a"]));
+    assert!(matches!(function.invoke(json!({ "Records": {} })), Answer::Error(..)));
+    assert_eq!(function.invoke(event(&[record("a", "ok")])), failed(&[]));
 }
 
 async fn panics() {

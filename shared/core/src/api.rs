@@ -7,6 +7,7 @@
 mod compile;
 mod delivery_headers;
 pub mod edit;
+pub mod events;
 mod iso;
 mod json_schema;
 mod link_settings;
@@ -19,6 +20,7 @@ mod pressure;
 pub mod problem;
 mod publish_answer;
 mod replay;
+mod resend;
 mod secret_text;
 mod settings;
 mod signing;
@@ -42,6 +44,7 @@ pub use publish_answer::PublishAnswer;
 pub use replay::{
     ReplayFailure, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
 };
+pub use resend::{ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings,

@@ -4,6 +4,7 @@
 pub mod api;
 pub mod attempt;
 pub mod circuit;
+pub mod delivery_log;
 pub mod events;
 pub mod filter;
 pub mod model;

@@ -3,6 +3,7 @@
 
 mod address;
 pub mod delivery;
+mod delivery_log;
 mod endpoint;
 pub mod hex;
 mod hops;
@@ -19,11 +20,13 @@ mod publish_url;
 mod sas_token;
 mod schema;
 mod secret;
+pub mod size;
 pub mod time;
 pub mod topic;
 
 pub use address::AddressPolicy;
 pub use delivery::{DeadLetter, Delivery, Entry, LastAttempt, Marks, StorageTrouble};
+pub use delivery_log::DeliveryLogMode;
 pub use endpoint::{EndpointUrl, EndpointUrlError, Link};
 pub use hops::{HOPS_HEADER, Hops, HopsError};
 pub use identity::{CREATION_ID_BYTES, Created, Creation, CreationId, Creations, Identity};

@@ -9,6 +9,7 @@ mod disk;
 mod folders;
 mod listing;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, validate,
+    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, ends_early,
+    validate,
 };
 use sha2::{Digest, Sha256};
 
-use self::disk::Temporary;
+use self::disk::{Part, Temporary};
 use self::folders::Folders;
 use self::listing::HIDDEN_PREFIX;
 use crate::private;
@@ -95,6 +97,13 @@ impl ObjectStore for FileStore {
             Some(object) if object.etag == *known => Revalidated::Unchanged,
             Some(object) => Revalidated::Changed(object),
         })
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        let doing = "read a range of an object's file";
+        let path = self.shared.path(doing, key)?;
+        validate::range(&range).map_err(|refusal| refusal.at(doing))?;
+        self.blocking(doing, move |_| read_range(doing, &path, &range)).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
@@ -195,6 +204,14 @@ fn holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {
 
 fn read(path: &Path) -> std::io::Result<Option<Object>> {
     Ok(disk::read(path)?.map(|bytes| Object { etag: etag(&bytes), bytes: bytes.into() }))
+}
+
+fn read_range(doing: &'static str, path: &Path, range: &Range<u64>) -> Result<Bytes, PortError> {
+    let part = disk::read_range(path, range).map_err(|e| disk::error(doing, e))?;
+    match part.ok_or_else(|| PortError::new(doing, ErrorKind::NotFound))? {
+        Part::Whole(bytes) => Ok(bytes.into()),
+        Part::Short { length } => Err(ends_early(doing, range, length)),
+    }
 }
 
 fn etag(bytes: &[u8]) -> ETag {

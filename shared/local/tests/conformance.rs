@@ -64,6 +64,7 @@ impl queue::QueueHarness for Embedded {
             deliveries: local.queue(QueueName::Deliveries),
             dead_letters: local.queue(QueueName::DeadLetters),
             redrive: local.queue(QueueName::Redrive),
+            records: local.queue(QueueName::Records),
         }
     }
 

@@ -13,6 +13,8 @@ pub trait Ports: Send + Sync + 'static {
     type Store: ObjectStore + 'static;
     /// The dead-letter bucket.
     type DeadLetters: ObjectStore + 'static;
+    /// The bucket of the delivery log.
+    type Log: ObjectStore + 'static;
     /// The way to the endpoints.
     type Webhook: WebhookClient + 'static;
     /// Time.
@@ -23,13 +25,14 @@ pub trait Ports: Send + Sync + 'static {
 
 /// The bundle of these adapters. It is a type only; no value of it exists.
 #[derive(Debug)]
-pub struct Bundle<Q, S, D, W, C, E>(PhantomData<(Q, S, D, W, C, E)>);
+pub struct Bundle<Q, S, D, L, W, C, E>(PhantomData<(Q, S, D, L, W, C, E)>);
 
-impl<Q, S, D, W, C, E> Ports for Bundle<Q, S, D, W, C, E>
+impl<Q, S, D, L, W, C, E> Ports for Bundle<Q, S, D, L, W, C, E>
 where
     Q: QueueSender + QueueReceiver + 'static,
     S: ObjectStore + 'static,
     D: ObjectStore + 'static,
+    L: ObjectStore + 'static,
     W: WebhookClient + 'static,
     C: Clock,
     E: Entropy,
@@ -37,6 +40,7 @@ where
     type Queue = Q;
     type Store = S;
     type DeadLetters = D;
+    type Log = L;
     type Webhook = W;
     type Clock = C;
     type Entropy = E;

@@ -24,5 +24,7 @@ pub use queue::{
     BatchResponse, MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
     ReceiveRequest, ReceivedMessage, Successor,
 };
-pub use store::{ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated};
+pub use store::{
+    ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated, ends_early, part_of,
+};
 pub use webhook::{LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};

@@ -20,6 +20,8 @@ pub enum QueueName {
     /// Messages that were received more than `MAX_RECEIVE_COUNT` times; emptied by `deadletter` as
     /// `HandlerFailed`.
     Redrive,
+    /// Work for `record`: records of the delivery log on their way into its files.
+    Records,
 }
 
 impl fmt::Display for QueueName {
@@ -28,6 +30,7 @@ impl fmt::Display for QueueName {
             Self::Deliveries => "deliveries",
             Self::DeadLetters => "deadletters",
             Self::Redrive => "redrive",
+            Self::Records => "records",
         })
     }
 }

@@ -1,11 +1,12 @@
 //! The object store, with the semantics of S3: whole objects, conditional puts, listing in key order.
 
 use std::future::Future;
+use std::ops::Range;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 
-use crate::PortError;
+use crate::{ErrorKind, PortError, validate};
 
 /// An opaque version of an object: equal exactly when the object was not written in between.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,6 +79,18 @@ pub trait ObjectStore: Send + Sync {
         known: &ETag,
     ) -> impl Future<Output = Result<Revalidated, PortError>> + Send;
 
+    /// Reads exactly these bytes of an object. An object that is not there is an `Err` of kind `NotFound`,
+    /// one that ends before the range does is `Damaged`, and an empty range is `Invalid`.
+    ///
+    /// As it stands it reads the object whole. A store that can read less has a method of its own.
+    fn get_range(
+        &self,
+        key: &str,
+        range: Range<u64>,
+    ) -> impl Future<Output = Result<Bytes, PortError>> + Send {
+        async move { part_of(self.get(key).await?, &range) }
+    }
+
     /// Writes an object and answers its new version. A condition that does not hold is an `Err` of kind
     /// `PreconditionFailed`; of many that race under `IfAbsent` or one `IfMatch`, exactly one wins.
     fn put(
@@ -97,4 +110,48 @@ pub trait ObjectStore: Send + Sync {
         after: Option<&str>,
         max: usize,
     ) -> impl Future<Output = Result<ListPage, PortError>> + Send;
+}
+
+/// A store that is lent.
+#[deny(clippy::missing_trait_methods)]
+impl<S: ObjectStore> ObjectStore for &S {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        S::get(self, key).await
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        S::get_if_changed(self, key, known).await
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        S::get_range(self, key, range).await
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        S::put(self, key, bytes, condition).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        S::delete(self, key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        S::list(self, prefix, after, max).await
+    }
+}
+
+/// A range of an object that was read whole, as [`ObjectStore::get_range`] answers it.
+pub fn part_of(object: Option<Object>, range: &Range<u64>) -> Result<Bytes, PortError> {
+    const DOING: &str = "read a range of an object";
+    validate::range(range).map_err(|refusal| refusal.at(DOING))?;
+    let bytes = object.ok_or_else(|| PortError::new(DOING, ErrorKind::NotFound))?.bytes;
+    let end = usize::try_from(range.end).ok().filter(|end| *end <= bytes.len());
+    let part = usize::try_from(range.start).ok().zip(end).map(|(start, end)| bytes.slice(start..end));
+    part.ok_or_else(|| ends_early(DOING, range, bytes.len() as u64))
+}
+
+/// The failure of a range that goes beyond the end of its object.
+pub fn ends_early(doing: &'static str, range: &Range<u64>, length: u64) -> PortError {
+    let cause = format!("the object ends at byte {length}, expected {} or more", range.end);
+    PortError::caused(doing, ErrorKind::Damaged, cause)
 }

@@ -1,6 +1,7 @@
 //! The limits of the ports as checks, so that every adapter refuses the same. What is refused is of kind
 //! `Invalid`.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use posthaste_core::model::{
@@ -52,6 +53,9 @@ pub enum Refusal {
     /// An object's key.
     #[error("a key is 1 to {KEY_BYTES_MAX} bytes in segments, none of them empty, '.' or '..'")]
     Key,
+    /// A range of an object's bytes.
+    #[error("bytes {} to {} of an object, expected a range of one byte or more", .0.start, .0.end)]
+    Range(Range<u64>),
     /// The number of objects on a page.
     #[error("a page of {0}, expected 1 to {LIST_PAGE_MAX}")]
     Page(usize),
@@ -106,6 +110,11 @@ pub fn visibility(length: Duration) -> Result<(), Refusal> {
 pub fn key(key: &str) -> Result<(), Refusal> {
     let is_whole = |segment: &str| !matches!(segment, "" | "." | "..") && !segment.contains('\0');
     if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_whole) { Ok(()) } else { Err(Refusal::Key) }
+}
+
+/// Checks a range of an object's bytes.
+pub fn range(range: &Range<u64>) -> Result<(), Refusal> {
+    if range.is_empty() { Err(Refusal::Range(range.clone())) } else { Ok(()) }
 }
 
 /// Checks the limit of a listing's page.
@@ -165,6 +174,16 @@ mod tests {
         assert_eq!(visibility(Duration::from_hours(12)), Ok(()));
         let over = Duration::from_millis(43_200_001);
         assert_eq!(visibility(over), Err(Refusal::Visibility(over)));
+    }
+
+    #[test]
+    fn a_range_has_a_byte_or_more() {
+        let check = |asked: Range<u64>, expected| assert_eq!(range(&asked).is_ok(), expected, "{asked:?}");
+        check(0..1, true);
+        check(u64::MAX - 1..u64::MAX, true);
+        check(0..0, false);
+        check(7..7, false);
+        check(Range { start: 8, end: 7 }, false);
     }
 
     #[test]

@@ -145,7 +145,8 @@ mod tests {
             at: NOW,
             origin: &ORIGIN,
         };
-        let event = Outgoing { key: "e-0", json: Bytes::from_static(EVENT), traceparent: None };
+        let event =
+            Outgoing { key: "e-0", webhook_id: None, json: Bytes::from_static(EVENT), traceparent: None };
         delivery(context, &subscription.endpoint, Duration::from_secs(7), &[event]).unwrap()
     }
 

@@ -3,6 +3,7 @@
 mod plan;
 
 use std::future::pending;
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -142,6 +143,10 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
         self.run(Operation::GetIfChanged, key, || self.port.get_if_changed(key, known)).await
     }
 
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        self.run(Operation::GetRange, key, || self.port.get_range(key, range)).await
+    }
+
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
         self.run(Operation::Put, key, || self.port.put(key, bytes, condition)).await
     }
@@ -247,6 +252,18 @@ mod tests {
             [(false, false), (true, false), (false, false)]
         );
         assert_eq!((plan.effects(), plan.faults()), (10, 1));
+    }
+
+    #[tokio::test]
+    async fn a_read_of_a_range_fails_by_itself() {
+        let is_range = |effect: Effect<'_>| effect.operation == Operation::GetRange && effect.key == "k";
+        let plan = Plan::nth_of(0, Fault::Before(ErrorKind::TimedOut), is_range);
+        let store = Faulty::new(MemoryStore::default(), "log", &plan);
+        store.put("k", Bytes::from("value"), PutCondition::Always).await.unwrap();
+        assert!(store.get("k").await.unwrap().is_some());
+        assert_eq!(store.get_range("k", 0..2).await.map_err(|e| e.kind), Err(ErrorKind::TimedOut));
+        assert_eq!(store.get_range("k", 0..2).await.unwrap(), "va");
+        assert_eq!((plan.effects(), plan.faults()), (4, 1));
     }
 
     #[tokio::test]

@@ -13,12 +13,15 @@ pub mod records;
 
 use posthaste_ports::Bundle;
 
+use memory_store::MemoryStore;
+
 pub use clock::ManualClock;
 pub use endpoint::MemoryEndpoint;
 pub use entropy::SeededEntropy;
 pub use faulty::{Fault, Faulty, Plan};
 pub use recorded::{Calls, Operation, Recorded};
 
-/// The ports of a test: over this queue, state bucket, dead-letter bucket and way to endpoints, with a clock
-/// that is moved by hand and chance that repeats itself.
-pub type TestPorts<Q, S, D = S, W = MemoryEndpoint> = Bundle<Q, S, D, W, ManualClock, SeededEntropy>;
+/// The ports of a test: over this queue, state bucket, dead-letter bucket, way to endpoints and bucket of the
+/// delivery log, with a clock that is moved by hand and chance that repeats itself.
+pub type TestPorts<Q, S, D = S, W = MemoryEndpoint, L = MemoryStore> =
+    Bundle<Q, S, D, L, W, ManualClock, SeededEntropy>;

@@ -30,7 +30,7 @@ pub fn request(url: &str, body: &'static str) -> WebhookRequest {
     WebhookRequest { method: Method::POST, url, headers: HeaderMap::new(), body, timeout }
 }
 
-/// One queue of a set of three; clones share it.
+/// One queue of a set; clones share it.
 #[derive(Debug, Clone)]
 pub struct MemoryQueue {
     name: QueueName,

@@ -3,6 +3,7 @@
 //!
 //! It keeps all calls until they are taken, so it has no place in a process that runs for long.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub enum Operation {
     Get,
     /// [`ObjectStore::get_if_changed`].
     GetIfChanged,
+    /// [`ObjectStore::get_range`].
+    GetRange,
     /// [`ObjectStore::put`].
     Put,
     /// [`ObjectStore::delete`].
@@ -263,6 +266,13 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         result
     }
 
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        let call = self.begin(Operation::GetRange, key);
+        let result = self.port.get_range(key, range).await;
+        call.carrying(usize::from(result.is_ok()), result.as_ref().map_or(0, Bytes::len)).end(&result);
+        result
+    }
+
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
         let call = self.begin(Operation::Put, key).carrying(1, bytes.len());
         let result = self.port.put(key, bytes, condition).await;
@@ -304,92 +314,4 @@ impl<P: WebhookClient> WebhookClient for Recorded<P> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::endpoint::MemoryEndpoint;
-    use crate::memory::{MemoryQueue, MemoryStore, message, request};
-
-    fn call(port: &'static str, operation: Operation, key: &str, entries: usize, bytes: usize) -> Call {
-        Call { port, operation, key: key.to_owned(), entries, bytes, ended: Ended::Ok }
-    }
-
-    #[tokio::test]
-    async fn calls_of_a_queue_are_noted_with_their_sizes() {
-        let calls = Calls::default();
-        let queue = Recorded::new(MemoryQueue::default(), "deliveries", &calls);
-        queue.send_batch(vec![message("one"), message("three")]).await.unwrap();
-        let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
-        let received = queue.receive(all).await.unwrap();
-        queue.acknowledge(&received[0].receipt).await.unwrap();
-        queue.change_visibility(&received[1].receipt, Duration::ZERO).await.unwrap();
-        let stale = queue.replace(&received[0].receipt, vec![]).await.unwrap_err();
-        assert_eq!(stale.kind, ErrorKind::NotFound);
-        queue.counts().await.unwrap();
-        let expected = [
-            call("deliveries", Operation::SendBatch, "", 2, 8),
-            call("deliveries", Operation::Receive, "", 2, 8),
-            call("deliveries", Operation::Acknowledge, "", 1, 0),
-            call("deliveries", Operation::ChangeVisibility, "", 1, 0),
-            Call {
-                ended: Ended::Err(ErrorKind::NotFound),
-                ..call("deliveries", Operation::Replace, "", 0, 0)
-            },
-            call("deliveries", Operation::Counts, "", 0, 0),
-        ];
-        assert_eq!(calls.all(), expected);
-        assert_eq!(calls.count(Operation::Receive), 1);
-    }
-
-    #[tokio::test]
-    async fn calls_of_a_store_are_noted_with_their_keys() {
-        let calls = Calls::default();
-        let store = Recorded::new(MemoryStore::default(), "state", &calls);
-        let tag = store.put("a/b", Bytes::from("four"), PutCondition::IfAbsent).await.unwrap();
-        store.get("a/b").await.unwrap();
-        store.get("a/c").await.unwrap();
-        store.get_if_changed("a/b", &tag).await.unwrap();
-        store.get_if_changed("a/b", &ETag("other".to_owned())).await.unwrap();
-        store.list("a/", None, 10).await.unwrap();
-        store.delete("a/b").await.unwrap();
-        let expected = [
-            call("state", Operation::Put, "a/b", 1, 4),
-            call("state", Operation::Get, "a/b", 1, 4),
-            call("state", Operation::Get, "a/c", 0, 0),
-            call("state", Operation::GetIfChanged, "a/b", 0, 0),
-            call("state", Operation::GetIfChanged, "a/b", 1, 4),
-            call("state", Operation::List, "a/", 1, 0),
-            call("state", Operation::Delete, "a/b", 1, 0),
-        ];
-        assert_eq!(calls.take(), expected);
-        assert_eq!((calls.all(), calls.ended_ever()), (vec![], 7));
-    }
-
-    #[tokio::test]
-    async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
-        let calls = Calls::default();
-        let client = Recorded::new(MemoryEndpoint::default(), "webhook", &calls);
-        client.send(request("https://a.example/hook?token=s3cret", "12345")).await;
-        let silent = MemoryEndpoint::default();
-        silent.hang();
-        let never = Recorded::new(silent, "webhook", &calls);
-        let dropped = tokio::spawn(async move { never.send(request("https://a.example/x", "1")).await });
-        tokio::task::yield_now().await;
-        assert_eq!(calls.under_way(), 1);
-        dropped.abort();
-        assert!(dropped.await.unwrap_err().is_cancelled());
-        assert_eq!((calls.unnoted(async { calls.under_way() }).await, calls.under_way()), (1, 0));
-        let expected = [
-            call("webhook", Operation::Post, "https://a.example:443/hook", 1, 5),
-            Call { ended: Ended::Cut, ..call("webhook", Operation::Post, "https://a.example:443/x", 1, 1) },
-        ];
-        assert_eq!(calls.all(), expected);
-    }
-
-    #[test]
-    fn that_a_link_is_down_is_passed_on_and_is_no_call() {
-        let (calls, webhook) = (Calls::default(), MemoryEndpoint::default());
-        let client = Recorded::new(webhook.clone(), "webhook", &calls);
-        client.drop_link(&request("https://a.example/", "").url.link());
-        assert_eq!((webhook.links_dropped(), calls.all()), (1, vec![]));
-    }
-}
+mod tests;

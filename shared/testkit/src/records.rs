@@ -43,6 +43,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         updated_at: now,
         deleted_at: None,
         creations: Creations::default(),
+        delivery_log: None,
         settings,
     }
 }

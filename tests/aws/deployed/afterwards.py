@@ -6,7 +6,7 @@ import json
 import case
 from case import Case
 
-FUNCTIONS = ("publish", "deliver", "wake", "deadletter", "monitor", "manage")
+FUNCTIONS = ("publish", "deliver", "wake", "deadletter", "monitor", "manage", "record")
 
 
 class Afterwards(Case):

@@ -50,6 +50,7 @@ class Stack:
         self.manage_url = self.described["manageUrl"].rstrip("/")
         self.state_bucket = self.outputs["StateBucketName"]
         self.dead_letter_bucket = self.outputs["DeadLetterBucketName"]
+        self.log_bucket = self.outputs["LogBucketName"]
         self.key = self.environment["POSTHASTE_KEY"]
         return self
 

@@ -76,10 +76,11 @@ class Answers(Case):
         self.assertEqual(self.published(b"x", "text/plain").status, 415)
 
     def test_another_method_is_405(self):
+        # At the address of serve the events of a topic can be read too, so its header `allow` names more.
         url = f"/topics/{self.topic}/events"
-        self.same(
-            case.request("PUT", self.stack.publish_url + url), case.request("PUT", self.served.url + url)
-        )
+        answers = [case.request("PUT", server + url) for server in (self.stack.publish_url, self.served.url)]
+        self.assertEqual([answer.status for answer in answers], [405, 405])
+        self.assertEqual(answers[0].json()["type"], answers[1].json()["type"])
 
     def test_management_without_its_key_is_401(self):
         answer = self.managed("GET", "/topics", authorization="Bearer wrong")

@@ -11,11 +11,15 @@ import case
 import panic_probe
 from case import cloud_event, delivery
 from rie import Rie
+from stack import ROOT
 
 ADMIN_KEY = "an-admin-key-for-the-tests-of-one-binary"
 ADMIN_KEY_SHA256 = hashlib.sha256(ADMIN_KEY.encode()).hexdigest()
 ACCOUNT = "000000000000"
 LINK_SETTINGS = '{"glitches":4}'
+# A start of Lambda reads the whole program. It had 9.2 MB before there was a delivery log.
+DELIVER_BYTES_MAX = 10 * 1024 * 1024
+
 SCHEDULED = {"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 
 
@@ -23,12 +27,15 @@ class Binaries(unittest.TestCase):
     def setUp(self):
         self.sqs, self.s3 = case.STACK.client("sqs"), case.STACK.client("s3")
         name = self.id().rsplit(".", 1)[1].removeprefix("test_").replace("_", "-")
-        self.queues = {kind: f"{kind}-{name}"[:80] for kind in ("deliveries", "deadletters", "redrive")}
+        kinds = ("deliveries", "deadletters", "redrive", "records")
+        self.queues = {kind: f"{kind}-{name}"[:80] for kind in kinds}
         self.urls = {
             kind: self.sqs.create_queue(QueueName=name)["QueueUrl"] for kind, name in self.queues.items()
         }
-        self.state, self.dead = (f"{kind}-{name}"[:63].rstrip("-") for kind in ("state", "dead"))
-        for bucket in (self.state, self.dead):
+        self.state, self.dead, self.log = (
+            f"{kind}-{name}"[:63].rstrip("-") for kind in ("state", "dead", "log")
+        )
+        for bucket in (self.state, self.dead, self.log):
             self.s3.create_bucket(Bucket=bucket)
 
     def run_function(self, function, timeout_secs=120, **variables):
@@ -47,7 +54,8 @@ class Binaries(unittest.TestCase):
 
     def manage(self):
         return self.run_function(
-            "manage", DEAD_LETTER_BUCKET=self.dead, ADMIN_KEY_SHA256=ADMIN_KEY_SHA256,
+            "manage", DEAD_LETTER_BUCKET=self.dead, LOG_BUCKET=self.log,
+            DELIVERIES_QUEUE_URL=self.urls["deliveries"], ADMIN_KEY_SHA256=ADMIN_KEY_SHA256,
             PUBLISH_URL="https://publish.example/", ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53",
             LINK_SETTINGS=LINK_SETTINGS,
         )
@@ -60,6 +68,7 @@ class Binaries(unittest.TestCase):
             program,
             DELIVERIES_QUEUE_URL=self.urls["deliveries"],
             DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
+            RECORDS_QUEUE_URL=self.urls["records"],
             ALLOW_ENDPOINTS="127.0.0.0/8",
             DNS_SERVER="127.0.0.1:53",
             LINK_SETTINGS=LINK_SETTINGS,
@@ -69,6 +78,12 @@ class Binaries(unittest.TestCase):
         return self.run_function(
             "deadletter", DEAD_LETTER_BUCKET=bucket, DELIVERIES_QUEUE_URL=self.urls["deliveries"],
             DEADLETTERS_QUEUE_URL=self.urls["deadletters"], REDRIVE_QUEUE_URL=self.urls["redrive"],
+            RECORDS_QUEUE_URL=self.urls["records"],
+        )
+
+    def recording(self, bucket=None):
+        return self.run_function(
+            "record", LOG_BUCKET=bucket or self.log, RECORDS_QUEUE_URL=self.urls["records"],
         )
 
     def put_topic(self, path, **subscription):
@@ -185,6 +200,11 @@ class Binaries(unittest.TestCase):
             (len(panicking), case.SINK.left("/rie-neighbours"), case.SINK.left("/panic-probe")), (1, 2, 0)
         )
 
+    def test_deliver_as_sam_builds_it_has_no_parquet_and_stays_small(self):
+        program = panic_probe.built().read_bytes()
+        self.assertNotIn(b"/parquet-", program)
+        self.assertLess(len(program), DELIVER_BYTES_MAX)
+
     def test_deadletter_answers_both_its_queues(self):
         self.sqs.send_message(QueueUrl=self.urls["deadletters"], MessageBody="garbage")
         self.sqs.send_message(QueueUrl=self.urls["redrive"], MessageBody=json.dumps(delivery("orders", "1")))
@@ -221,6 +241,29 @@ class Binaries(unittest.TestCase):
         [record] = self.received("deliveries", 1)["Records"]
         self.assertEqual(json.loads(record["body"])["events"], message["events"])
         self.assertEqual(self.objects(self.state, "parked/"), [])
+
+    def test_record_answers_its_queue_and_its_schedule(self):
+        fixture = ROOT / "shared/core/src/delivery_log/fixtures/records-v1.json"
+        self.sqs.send_message(QueueUrl=self.urls["records"], MessageBody=fixture.read_text())
+        self.sqs.send_message(QueueUrl=self.urls["records"], MessageBody="garbage")
+        with self.recording() as record:
+            self.assertEqual(record.invoke(self.received("records", 2)), {"batchItemFailures": []})
+            # A record of an event that was attempted, and one of the first second of all time.
+            written = self.objects(self.log, "date=")
+            self.assertEqual([key.rsplit("/", 1)[0] for key in written],
+                             ["date=1970-01-01/hour=00", "date=2023-11-14/hour=22"])
+            self.assertIsNone(record.invoke(SCHEDULED))
+            self.assertIn("records not readable", record.logged())
+        self.assertEqual(self.read(self.log, written[0])[:4], b"PAR1")
+
+    def test_record_names_what_it_could_not_keep(self):
+        fixture = ROOT / "shared/core/src/delivery_log/fixtures/records-v1.json"
+        self.sqs.send_message(QueueUrl=self.urls["records"], MessageBody=fixture.read_text())
+        batch = self.received("records", 1)
+        with self.recording("no-such-bucket") as record:
+            answer = record.invoke(batch)
+        failed = [{"itemIdentifier": one["messageId"]} for one in batch["Records"]]
+        self.assertEqual(answer, {"batchItemFailures": failed})
 
     def test_monitor_answers_its_schedule_within_its_time(self):
         queues = {

@@ -7,7 +7,7 @@ import unittest
 
 from checkout import ROOT, Checkout
 
-FUNCTIONS = ["deadletter", "deliver", "manage", "monitor", "publish", "wake"]
+FUNCTIONS = ["deadletter", "deliver", "manage", "monitor", "publish", "record", "wake"]
 
 
 def options(call, name):

@@ -57,7 +57,7 @@ class Deploy(unittest.TestCase):
         self.assertEqual((self.checkout.path / "pip").read_text().split(), ["install", *wanted])
 
     def test_all_functions_are_there(self):
-        self.assertEqual(len(self.functions()), 6)
+        self.assertEqual(len(self.functions()), 7)
 
     def test_the_digest_of_the_key_is_all_that_a_function_is_given(self):
         self.assertEqual(len(self.key), 64)

@@ -69,6 +69,7 @@ BREAKS = {
         property_of("DeliverFunction", "Timeout", 121),
         property_of("RedriveQueue", "VisibilityTimeout", 359),
         put("Parameters DeadletterBatchWindow MaxValue", 301),
+        property_of("RecordFunction", "Events Records Properties MaximumBatchingWindowInSeconds", 61),
     ],
     "failures-are-reported-message-by-message": [
         without("DeliverFunction", f"{DELIVERIES} FunctionResponseTypes"),
@@ -77,10 +78,12 @@ BREAKS = {
     "a-full-batch-has-a-window": [
         put("Parameters DeliverBatchSize Default", 11),
         property_of("DeadletterFunction", "Events Redrive Properties BatchSize", 11),
+        without("RecordFunction", "Events Records Properties MaximumBatchingWindowInSeconds"),
     ],
     "what-fails-often-is-redriven": [
         property_of("DeliveriesQueue", "RedrivePolicy maxReceiveCount", 5),
         without("DeadLettersQueue", "RedrivePolicy"),
+        property_of("RecordsQueue", "RedrivePolicy maxReceiveCount", 51),
     ],
     "the-redrive-queue-takes-from-its-sources-alone": [
         property_of("DeliveriesQueue", "QueueName", "renamed"),
@@ -96,6 +99,7 @@ BREAKS = {
         property_of("DeliveriesQueuePolicy", TLS, "true"),
         property_of("RedriveQueuePolicy", "Queues", [{"Ref": "DeliveriesQueue"}]),
         drop("Resources DeadLettersQueuePolicy"),
+        drop("Resources RecordsQueuePolicy"),
     ],
     "buckets-are-private": [
         property_of("StateBucket", "PublicAccessBlockConfiguration BlockPublicPolicy", False),
@@ -112,12 +116,18 @@ BREAKS = {
     "buckets-outlive-the-stack": [
         drop("Resources StateBucket DeletionPolicy"),
         put("Resources DeadLetterBucket UpdateReplacePolicy", "Delete"),
+        drop("Resources LogBucket DeletionPolicy"),
     ],
     "state-has-former-versions-for-a-time": [
         without("StateBucket", "VersioningConfiguration"),
         without("StateBucket", "LifecycleConfiguration Rules 0 NoncurrentVersionExpiration"),
     ],
+    "the-log-keeps-no-former-versions": [
+        property_of("LogBucket", "VersioningConfiguration", {"Status": "Enabled"}),
+    ],
     "objects-go-when-nothing-needs-them": [
+        property_of("LogBucket", "LifecycleConfiguration Rules 1 ExpirationInDays", 8),
+        property_of("LogBucket", "LifecycleConfiguration Rules 1 Prefix", "date="),
         property_of("StateBucket", "LifecycleConfiguration Rules 1 ExpirationInDays", 7),
         property_of("StateBucket", "LifecycleConfiguration Rules 2 Status", "Disabled"),
         property_of("StateBucket", "LifecycleConfiguration Rules 0 ExpirationInDays", 30),
@@ -135,6 +145,8 @@ BREAKS = {
         without("DeliverFunction", f"{DELIVERIES} ScalingConfig"),
         property_of("DeliverFunction", f"{DELIVERIES} ScalingConfig MaximumConcurrency", 1001),
         property_of("DeadletterFunction", "Events Redrive Properties ScalingConfig MaximumConcurrency", 3),
+        property_of("RecordFunction", "Events Records Properties ScalingConfig MaximumConcurrency", 3),
+        without("RecordFunction", "Events Records Properties ScalingConfig"),
     ],
     "nothing-is-reserved-unless-asked-for": [
         property_of("MonitorFunction", "ReservedConcurrentExecutions", 1),
@@ -160,6 +172,8 @@ BREAKS = {
         without("WakeFunction", "EventInvokeConfig"),
         without("MonitorFunction", "Events EveryMinute Properties RetryPolicy"),
         without("MonitorFunction", "Events"),
+        without("RecordFunction", "EventInvokeConfig"),
+        without("RecordFunction", "Events Merge"),
     ],
     "functions-run-on-the-processor-asked-for": [
         put("Globals Function Architectures", ["x86_64"]),
@@ -193,6 +207,8 @@ BREAKS = {
     "every-trouble-has-its-alarm": [
         drop("Resources WakeErrorsAlarm"),
         drop("Resources DeadLettersRefusedAlarm"),
+        drop("Resources RecordsLostAlarm"),
+        drop("Resources RecordsAgeAlarm"),
         drop("Resources MonitorSilentAlarm"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "log-disk"),
     ],

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use posthaste_lambda::environment::{
     DeadLetterEnvironment, DeliverEnvironment, Environment, EnvironmentError, ManageEnvironment,
-    MonitorEnvironment, PublishEnvironment, WakeEnvironment,
+    MonitorEnvironment, PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
 use posthaste_settings::table::{self, Visitor};
 use posthaste_settings::{Form, Setting, WhenAbsent};
@@ -42,7 +42,7 @@ fn function<E: Environment>(name: &'static str) -> Function {
     Function { name, variables: E::variables(), read }
 }
 
-fn functions() -> [Function; 6] {
+fn functions() -> [Function; 7] {
     [
         function::<PublishEnvironment>("publish"),
         function::<DeliverEnvironment>("deliver"),
@@ -50,6 +50,7 @@ fn functions() -> [Function; 6] {
         function::<DeadLetterEnvironment>("deadletter"),
         function::<MonitorEnvironment>("monitor"),
         function::<ManageEnvironment>("manage"),
+        function::<RecordEnvironment>("record"),
     ]
 }
 
@@ -90,7 +91,7 @@ fn choices(parameter: &Value) -> Vec<String> {
 /// The value of a variable where the template refers to something that AWS names.
 fn named_by_aws(variable: &str) -> &'static str {
     match variable {
-        "STATE_BUCKET" | "DEAD_LETTER_BUCKET" => "posthaste-bucket-1a2b3c4d5e6f",
+        "STATE_BUCKET" | "DEAD_LETTER_BUCKET" | "LOG_BUCKET" => "posthaste-bucket-1a2b3c4d5e6f",
         "PUBLISH_URL" => "https://abcdefghijklmnop.lambda-url.eu-central-1.on.aws/",
         "METRICS_NAMESPACE" => "posthaste",
         "ADMIN_KEY_SHA256" => "5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e",
@@ -105,7 +106,7 @@ fn text(value: &Value) -> String {
 #[test]
 fn each_function_is_given_the_variables_that_it_reads_and_no_others() {
     let given = given(&template());
-    assert_eq!(given.len(), 6);
+    assert_eq!(given.len(), 7);
     for Function { name, variables, .. } in functions() {
         let set: BTreeSet<_> = given[name].keys().cloned().collect();
         assert_eq!(set, variables, "{name}: left what the template sets, right what the code reads");

@@ -17,7 +17,8 @@ const PACKAGES: [&str; 2] = ["posthaste-lambda", "posthaste-nothing"];
 pub(crate) const NOTHING: &str = "nothing";
 
 /// All programs; the first is what the others are compared with.
-pub(crate) const ALL: [&str; 7] = [NOTHING, "publish", "deliver", "wake", "deadletter", "monitor", "manage"];
+pub(crate) const ALL: [&str; 8] =
+    [NOTHING, "publish", "deliver", "wake", "deadletter", "monitor", "manage", "record"];
 
 /// The places where programs find their surroundings.
 #[derive(Debug, Clone)]
@@ -70,9 +71,11 @@ impl World {
             ("SSL_CERT_FILE", text(&self.roots)),
             ("STATE_BUCKET", "state".to_owned()),
             ("DEAD_LETTER_BUCKET", "dead-letters".to_owned()),
+            ("LOG_BUCKET", "log".to_owned()),
             ("DELIVERIES_QUEUE_URL", queue("deliveries")),
             ("DEADLETTERS_QUEUE_URL", queue("deadletters")),
             ("REDRIVE_QUEUE_URL", queue("redrive")),
+            ("RECORDS_QUEUE_URL", queue("records")),
             ("ALLOW_ENDPOINTS", "127.0.0.0/8".to_owned()),
             ("ADMIN_KEY_SHA256", "5".repeat(64)),
             ("PUBLISH_URL", "https://abcdefgh.lambda-url.us-east-1.on.aws/".to_owned()),

@@ -14,6 +14,7 @@
 mod backlog;
 mod latency;
 mod load;
+mod log;
 mod process;
 mod producer;
 mod raw;
@@ -49,6 +50,12 @@ struct Arguments {
     /// queue, which takes the most memory.
     #[arg(long, default_value_t = 1)]
     backlog_batch: usize,
+    /// Rounds of the delivery log's run: each measures all modes in each shape.
+    #[arg(long, default_value_t = 5)]
+    log_rounds: usize,
+    /// What the delivery log keeps in the throughput runs.
+    #[arg(long, default_value = "payloads")]
+    delivery_log: String,
     /// The pressure profile of the throughput and latency runs. The backlog always runs with `off`.
     #[arg(long, default_value = "off")]
     pressure_profile: String,
@@ -57,12 +64,20 @@ struct Arguments {
     bench: bool,
 }
 
+impl Arguments {
+    fn setup<'a>(&'a self, delivery_log: &'a str) -> load::Setup<'a> {
+        load::Setup { connections: self.producers, profile: &self.pressure_profile, delivery_log }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Run {
     /// The bare signed hyper client against the sink.
     Raw,
     /// Throughput: requests of 1 and of 100 events, 1 and 100 subscriptions.
     Load,
+    /// Throughput and cost with the delivery log off, with attempts, and with payloads.
+    Log,
     /// From publish to arrival at 100 events per second.
     Latency,
     /// A million events for an endpoint that is down.
@@ -92,8 +107,20 @@ fn main() {
         println!("{}", load::HEADER);
         for (subscriptions, batch) in [(1, 1), (1, 100), (100, 1), (100, 100)] {
             let shape = load::Shape { subscriptions, batch, deliveries: arguments.deliveries };
-            let result = load::measure(&sink, shape, arguments.producers, &arguments.pressure_profile);
+            let result = load::measure(&sink, shape, arguments.setup(&arguments.delivery_log));
             println!("{}", result.row(raw.as_ref().map(|raw| raw.per_second)));
+        }
+    }
+    if wanted(Run::Log) {
+        println!(
+            "\n{} rounds, {} deliveries each\n{}",
+            arguments.log_rounds,
+            arguments.deliveries,
+            log::HEADER
+        );
+        let measure = |shape, mode| load::measure(&sink, shape, arguments.setup(mode));
+        for row in log::measure(arguments.deliveries, arguments.log_rounds, measure) {
+            println!("{row}");
         }
     }
     if wanted(Run::Latency) {

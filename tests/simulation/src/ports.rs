@@ -13,6 +13,9 @@ pub type State = Faulty<Recorded<StateStore>>;
 /// The dead-letter bucket, as the functions see it.
 pub(crate) type Bucket = Faulty<Recorded<FileStore>>;
 
+/// The bucket of the delivery log, as record sees it.
+pub(crate) type Log = Faulty<Recorded<FileStore>>;
+
 /// Faults, by part.
 #[derive(Debug, Clone)]
 pub struct Faults {
@@ -22,6 +25,8 @@ pub struct Faults {
     pub state: Plan,
     /// In the dead-letter bucket.
     pub bucket: Plan,
+    /// In the bucket of the delivery log.
+    pub log: Plan,
 }
 
 /// Makes the faults of one part from a plan.
@@ -34,7 +39,7 @@ impl Faults {
 
     /// None.
     pub fn none() -> Self {
-        Self { queues: Plan::none(), state: Plan::none(), bucket: Plan::none() }
+        Self { queues: Plan::none(), state: Plan::none(), bucket: Plan::none(), log: Plan::none() }
     }
 
     /// Faults in the state bucket.
@@ -45,6 +50,11 @@ impl Faults {
     /// Faults in the dead-letter bucket.
     pub fn in_bucket(plan: &Plan) -> Self {
         Self { bucket: plan.clone(), ..Self::none() }
+    }
+
+    /// Faults in the bucket of the delivery log.
+    pub fn in_log(plan: &Plan) -> Self {
+        Self { log: plan.clone(), ..Self::none() }
     }
 
     /// Faults in the queues.

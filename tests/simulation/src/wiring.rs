@@ -7,12 +7,13 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
 use posthaste_ports::QueueName;
+use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{Wake, WakePorts};
 
-use crate::ports::{Bucket, Faults, Queue, State};
+use crate::ports::{Bucket, Faults, Log, Queue, State};
 use crate::{Chance, ScriptedEndpoint, Worker};
 
 /// The adapters of a world. Their calls are recorded and may fail.
@@ -21,6 +22,7 @@ pub(crate) struct Wiring {
     pub(crate) calls: Calls,
     pub(crate) local: Local<ManualClock>,
     pub(crate) bucket: FileStore,
+    pub(crate) log: FileStore,
     pub(crate) clock: ManualClock,
     pub(crate) entropy: SeededEntropy,
     pub(crate) endpoint: ScriptedEndpoint,
@@ -37,6 +39,7 @@ impl Wiring {
     ) -> Worker {
         let ports = DeliverPorts {
             queue: self.queue(QueueName::Deliveries),
+            records: self.queue(QueueName::Records),
             state: self.state(),
             registry: self.registry(topic_max_age),
             links: links.clone(),
@@ -84,6 +87,17 @@ impl Wiring {
         })
     }
 
+    pub(crate) fn record(&self) -> Record<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>> {
+        let ports = RecordPorts {
+            records: self.queue(QueueName::Records),
+            state: self.state(),
+            log: self.log(),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+        };
+        Record::new(ports, RecordSettings::default())
+    }
+
     pub(crate) fn links(&self) -> LinkHealth<State, ManualClock> {
         LinkHealth::new(self.state(), self.clock.clone(), HealthSettings::default())
     }
@@ -97,6 +111,7 @@ impl Wiring {
             QueueName::Deliveries => "deliveries",
             QueueName::DeadLetters => "deadletters",
             QueueName::Redrive => "redrive",
+            QueueName::Records => "records",
         };
         Faulty::new(Recorded::new(self.local.queue(name), label, &self.calls), label, &self.faults.queues)
     }
@@ -107,5 +122,9 @@ impl Wiring {
 
     fn bucket(&self) -> Bucket {
         Faulty::new(Recorded::new(self.bucket.clone(), "bucket", &self.calls), "bucket", &self.faults.bucket)
+    }
+
+    fn log(&self) -> Log {
+        Faulty::new(Recorded::new(self.log.clone(), "log", &self.calls), "log", &self.faults.log)
     }
 }

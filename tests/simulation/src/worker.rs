@@ -24,7 +24,7 @@ pub(crate) const MESSAGES_MAX: usize = 10;
 pub struct Worker {
     /// Links that are not well, as this worker sees them.
     pub links: LinkHealth<State, ManualClock>,
-    pub(crate) deliver: Deliver<Bundle<Queue, State, State, ScriptedEndpoint, ManualClock, Chance>>,
+    pub(crate) deliver: Deliver<Bundle<Queue, State, State, State, ScriptedEndpoint, ManualClock, Chance>>,
     pub(crate) local: Local<ManualClock>,
     pub(crate) clock: ManualClock,
     pub(crate) calls: Calls,

@@ -13,6 +13,7 @@ use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::DeliverSettings;
 use posthaste_local::{FileStore, Local, LocalOptions};
 use posthaste_ports::QueueName;
+use posthaste_record::Record;
 use posthaste_services::{DrainMeter, LinkHealth};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
@@ -20,7 +21,7 @@ use posthaste_wake::{Wake, WakeSettings};
 use tempfile::TempDir;
 
 use crate::names::start;
-use crate::ports::{Bucket, Faults, Queue, State};
+use crate::ports::{Bucket, Faults, Log, Queue, State};
 use crate::wiring::Wiring;
 use crate::{Chance, ScriptedEndpoint, Worker};
 
@@ -36,6 +37,8 @@ pub struct World {
     pub local: Local<ManualClock>,
     /// The dead-letter bucket.
     pub bucket: FileStore,
+    /// The bucket of the delivery log.
+    pub log: FileStore,
     /// Links that are not well, as all functions see them.
     pub links: LinkHealth<State, ManualClock>,
     /// Deliver's reports of the drain.
@@ -47,6 +50,7 @@ pub struct World {
     dead_letters: DeadLetters<TestPorts<Queue, State, Bucket>>,
     redrive: DeadLetters<TestPorts<Queue, State, Bucket>>,
     wake: Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint>>,
+    record: Record<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>,
     created: Mutex<Created>,
     folder: TempDir,
 }
@@ -118,11 +122,13 @@ impl World {
         let local =
             Local::open(folder.path(), options, clock.clone(), entropy.clone()).expect("an embedded store");
         let bucket = FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
+        let log = FileStore::open(&folder.path().join("log")).expect("a folder of files");
         let wiring = Wiring {
             faults: faults.clone(),
             calls: calls.clone(),
             local: local.clone(),
             bucket: bucket.clone(),
+            log: log.clone(),
             clock: clock.clone(),
             entropy,
             endpoint: ScriptedEndpoint::new(clock.clone()),
@@ -134,6 +140,7 @@ impl World {
             dead_letters: wiring.dead_letters(QueueName::DeadLetters, topic_max_age),
             redrive: wiring.dead_letters(QueueName::Redrive, topic_max_age),
             wake: wiring.wake(links.clone(), topic_max_age),
+            record: wiring.record(),
             endpoint: wiring.endpoint.clone(),
             drain: wiring.drain.clone(),
             created: Mutex::new(Created { topic: 1, subscription: 1 }),
@@ -141,6 +148,7 @@ impl World {
             calls,
             local,
             bucket,
+            log,
             links,
             chance,
             wiring,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
+use posthaste_deliver::RecordsSettings;
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, Faults, Letter, VISIBILITY, World, event, start};
 use posthaste_testkit::faulty::{Fault, Plan};
@@ -226,6 +227,9 @@ async fn an_invocation_that_is_killed_at_its_last_event_again_and_again_loses_no
                 tokio::task::yield_now().await;
             }
             world.rest().await;
+            // The others are settled once they were gathered.
+            world.clock.advance(RecordsSettings::EMBEDDED.gathering);
+            world.rest().await;
         };
         tokio::select! {
             biased;
@@ -321,7 +325,8 @@ async fn when_the_limit_of_messages_in_flight_is_reached_the_rest_waits_and_then
 async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none_becomes_two_dead_letters() {
     let throttled = Plan::at(Fault::Before(ErrorKind::Throttled { retry_after: None }), |_| true);
     throttled.switch(false);
-    let faults = Faults { queues: throttled.clone(), state: throttled.clone(), bucket: throttled.clone() };
+    let [queues, state, bucket] = [(); 3].map(|()| throttled.clone());
+    let faults = Faults { queues, state, bucket, ..Faults::none() };
     // The topic is known, so that requests are made and their outcome cannot be written.
     let world = World::remembering(&faults, DAY);
     world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } })).await;

@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use posthaste_core::delivery_log::{Record, render_records};
 use posthaste_core::model::{MAX_RECEIVE_COUNT, SQS_RETENTION};
 use posthaste_core::stored::WIRE_VERSION;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
@@ -116,6 +118,44 @@ async fn a_body_that_is_not_ours_in_the_redrive_queue_is_kept_byte_for_byte_besi
         assert_eq!(world.bury_redriven().await.failures, [], "{body:?}");
         assert_eq!((kept(&world).await, buried_events(&world).await), (vec![body], 2));
     }
+}
+
+/// A message of the delivery log, with these many records of each topic.
+fn log_records(topics: &[(&str, usize)]) -> Bytes {
+    let record = |topic: &str| Record { record_id: "r".into(), topic: topic.into(), ..Record::default() };
+    let records = topics.iter().flat_map(|(topic, count)| vec![record(topic); *count]);
+    render_records(&records.collect::<Vec<_>>()).remove(0)
+}
+
+#[test]
+fn records_of_the_delivery_log_in_the_redrive_queue_are_counted_as_lost_and_not_kept() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    metrics::with_local_recorder(&recorder, || {
+        runtime.block_on(async {
+            let (delivery, _) = ours().await;
+            let world = world(Faults::none()).await;
+            world.send(QueueName::Redrive, log_records(&[("orders", 2), ("ops", 1)])).await;
+            world.send(QueueName::Redrive, Bytes::from(delivery)).await;
+            assert_eq!(world.bury_redriven().await.failures, []);
+            assert_eq!((kept(&world).await, buried_events(&world).await), (vec![], 1));
+            world.clock.advance(DAY);
+            assert_eq!(world.visible(QueueName::Redrive).await, 0);
+        });
+    });
+    let text = recorder.handle().render();
+    let mut lost: Vec<_> = text.lines().filter(|line| line.starts_with("LogRecordsLostCount{")).collect();
+    lost.sort_unstable();
+    assert_eq!(lost, [r#"LogRecordsLostCount{topic="ops"} 1"#, r#"LogRecordsLostCount{topic="orders"} 2"#]);
+}
+
+#[tokio::test]
+async fn records_of_the_delivery_log_among_dead_letters_are_kept_byte_for_byte() {
+    let world = world(Faults::none()).await;
+    let body = log_records(&[("orders", 1)]);
+    world.send(QueueName::DeadLetters, body.clone()).await;
+    assert_eq!(world.bury().await.failures, []);
+    assert_eq!(kept(&world).await, [body]);
 }
 
 #[tokio::test]

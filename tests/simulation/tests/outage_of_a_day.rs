@@ -102,6 +102,10 @@ impl Outage {
     async fn new() -> Self {
         let world = World::remembering(&Faults::none(), TOPIC_MAX_AGE);
         world.subscribe(json!({ "batching": { "maxEventsPerBatch": EVENTS_A_MESSAGE } })).await;
+        // What the delivery log adds is counted elsewhere.
+        let mut record = world.record().await;
+        record.settings.delivery_log = Some(posthaste_core::model::DeliveryLogMode::Off);
+        world.write_record(record.render()).await;
         world.endpoint.answer([Answer::Failure(SendFailure::Socket)]);
         Self { world, counts: Counts::new(), arrived: vec![0; EVENTS] }
     }

@@ -74,7 +74,7 @@ struct Process {
     queue: Queue,
     client: Client,
     publish: Arc<Publish<TestPorts<Queue, Store>>>,
-    deliver: Deliver<Bundle<Queue, Store, Store, Client, ManualClock, SeededEntropy>>,
+    deliver: Deliver<Bundle<Queue, Store, Store, Store, Client, ManualClock, SeededEntropy>>,
     monitor: Monitor<TestPorts<Queue, Store>, Machine, DrainMeter>,
     reliever: Reliever<ManualClock>,
     record_bytes: usize,
@@ -114,8 +114,11 @@ impl Process {
             advice: Advice::default(),
             settings: PublishSettings::default(),
         };
+        // Nothing takes records out of their queue here.
+        let delivery_log = posthaste_core::model::DeliveryLogMode::Off;
         let deliver = DeliverPorts {
             queue: queue.clone(),
+            records: local.queue(QueueName::Records),
             state: store.clone(),
             registry: registry.clone(),
             links: LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default()),
@@ -142,7 +145,7 @@ impl Process {
             queue,
             client,
             publish: Arc::new(publish),
-            deliver: Deliver::new(deliver, DeliverSettings::default()),
+            deliver: Deliver::new(deliver, DeliverSettings { delivery_log, ..DeliverSettings::default() }),
             monitor: Monitor::new(monitor, MonitorSettings::default()).unwrap(),
             reliever,
             record_bytes: record.len(),

@@ -6,6 +6,7 @@ mod batching;
 mod created_again;
 mod crowds;
 mod dead_letters;
+mod delivery_log;
 mod expiry;
 mod fan_out;
 mod flood;

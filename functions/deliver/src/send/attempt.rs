@@ -49,8 +49,9 @@ impl<P: Ports> Attempts<P> {
         let webhook_id = header(&request, "webhook-id");
         let sent = Outbound { webhook: &*self.webhook, clock: &self.clock }.send(request).await;
         let acknowledged = acknowledged(invocation, plan, run, &sent);
+        let answer = run.first().and_then(|event| invocation.jobs[event.at.job].logged_answer(&sent));
         let (outcome, took) = (sent.outcome, sent.took);
-        let outcome = RequestOutcome { began, started, took, webhook_id, outcome, acknowledged };
+        let outcome = RequestOutcome { began, started, took, webhook_id, outcome, acknowledged, answer };
         count(plan, run.len(), &outcome);
         if let Some(answer) = sent.late {
             let events = || run.iter().map(|event| late_event(invocation, plan, event)).collect();
@@ -67,7 +68,12 @@ fn header(request: &WebhookRequest, name: &str) -> String {
 
 fn outgoing<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> Outgoing<'a> {
     let entry = invocation.entry(event.at);
-    Outgoing { key: &entry.key, json: event.text.clone(), traceparent: entry.traceparent.as_deref() }
+    Outgoing {
+        key: &entry.key,
+        webhook_id: entry.marks.webhook_id.as_deref(),
+        json: event.text.clone(),
+        traceparent: entry.traceparent.as_deref(),
+    }
 }
 
 fn late_event(invocation: &Invocation, plan: &RequestPlan, event: &LoadedPayload) -> LateEvent {

@@ -10,6 +10,7 @@ use posthaste_core::model::Timestamp;
 
 use crate::limits::OUR_FAULT_WAIT;
 use crate::plan::{RequestKind, RequestPlan};
+use crate::records::LoggedAnswer;
 
 /// The verdict over an event that cannot be rendered for its subscription: no retry can help, and no attempt
 /// was made.
@@ -29,6 +30,8 @@ pub(super) struct RequestOutcome {
     /// The outcome of the request as a whole.
     pub(super) outcome: Outcome,
     pub(super) acknowledged: Acknowledged,
+    /// The answer as the delivery log keeps it.
+    pub(super) answer: Option<LoggedAnswer>,
 }
 
 impl RequestOutcome {
@@ -84,7 +87,8 @@ mod tests {
 
     fn request(outcome: Outcome, acknowledged: Acknowledged) -> RequestOutcome {
         let (started, took) = (Duration::ZERO, Duration::ZERO);
-        RequestOutcome { began: START, started, took, webhook_id: String::new(), outcome, acknowledged }
+        let webhook_id = String::new();
+        RequestOutcome { began: START, started, took, webhook_id, outcome, acknowledged, answer: None }
     }
 
     /// The verdict over an event that expires in an hour.

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use posthaste_core::attempt::verdict::ShownVerdict;
 use posthaste_core::attempt::{BatchEvent, EntryVerdict, Outcome};
+use posthaste_core::delivery_log::RecordDetails;
 use posthaste_core::model::time::millis;
-use posthaste_core::model::{Link, Timestamp};
+use posthaste_core::model::{EndpointUrl, Link, Timestamp};
 
 use super::judge::RequestOutcome;
 use crate::invocation::Invocation;
@@ -20,6 +21,7 @@ pub(super) struct RequestLog<'a> {
     pub(super) invocation: &'a Invocation,
     pub(super) plan: &'a RequestPlan,
     pub(super) link: &'a Link,
+    pub(super) endpoint: &'a EndpointUrl,
     pub(super) request: &'a RequestOutcome,
     pub(super) ended_at: Timestamp,
 }
@@ -54,6 +56,29 @@ impl RequestLog<'_> {
                 retry_at = retry_at.map(display), reason = reason.map(display), "delivery attempt failed"
             );
         }
+    }
+
+    /// Makes the event's record of the delivery log, which its message keeps until it is settled.
+    pub(super) fn record(
+        &self,
+        event: &LoadedPayload,
+        outcome: Outcome,
+        verdict: EntryVerdict,
+        is_sent: bool,
+    ) {
+        let answer = self.request.answer.as_ref();
+        let details = RecordDetails {
+            webhook_id: is_sent.then_some(&*self.request.webhook_id),
+            status: outcome.status(),
+            failure: outcome.failure(),
+            took: is_sent.then_some(self.request.took),
+            answer: answer.and_then(|answer| answer.text.as_deref()),
+            answer_type: answer.and_then(|answer| answer.media_type.as_deref()),
+            endpoint: Some(self.endpoint.without_query()),
+            dead_letter_object: None,
+        };
+        let job = &self.invocation.jobs[event.at.job];
+        job.keep_record(event.at.entry, &event.text, verdict, details, self.ended_at);
     }
 
     /// Logs that all events of the request are sent again in parts. Each has a line with the answer to it.

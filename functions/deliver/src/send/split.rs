@@ -61,8 +61,8 @@ impl<P: Ports> Sender<P> {
             let was_refused = run.iter().filter_map(last_of).any(LastAttempt::was_refused);
             let answer = BatchAnswer { outcome, events: run.len(), was_refused };
             let follow = splitting.follow(answer, &plan.subscription.retry);
-            let link = progress.route.target.link();
-            let log = RequestLog { invocation, plan, link, request: &request, ended_at: now };
+            let (link, endpoint) = (progress.route.target.link(), progress.route.endpoint);
+            let log = RequestLog { invocation, plan, link, endpoint, request: &request, ended_at: now };
             if follow == Follow::Split {
                 log.split(run.len());
                 progress.refused = LastAttempt::of(outcome, now);
@@ -77,6 +77,7 @@ impl<P: Ports> Sender<P> {
                 let expires_at = invocation.entry(event.at).expires_at;
                 let verdict = plan.verdict(is_fallback, outcome, expires_at, now);
                 log.event(event, outcome, verdict, is_sent);
+                log.record(event, outcome, verdict, is_sent);
                 (event.at, verdict)
             };
             let judged = run.iter().enumerate().map(|(index, event)| judge(event, request.of(index), true));

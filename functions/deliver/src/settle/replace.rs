@@ -9,7 +9,7 @@ use crate::invocation::{Invocation, MessageHandle};
 pub(crate) async fn replace(
     queue: &impl QueueReceiver,
     invocation: &Invocation,
-    MessageHandle { id, receipt }: &MessageHandle,
+    MessageHandle { id, receipt, .. }: &MessageHandle,
     successors: Vec<Successor>,
 ) -> bool {
     match queue.replace(receipt, successors).await {
@@ -47,8 +47,8 @@ mod tests {
     async fn replaced(world: &World, successors: Vec<Successor>, is_stale: bool) -> (bool, bool) {
         let message = world.received().await;
         let invocation = world.invocation_of(std::slice::from_ref(&message));
-        let receipt = if is_stale { Receipt("stale".to_owned()) } else { message.receipt };
-        let handle = MessageHandle { id: message.id, receipt };
+        let receipt = if is_stale { Receipt("stale".to_owned()) } else { message.receipt.clone() };
+        let handle = MessageHandle { receipt, ..MessageHandle::of(&message) };
         let is_settled = replace(&*world.queue, &invocation, &handle, successors).await;
         (is_settled, !invocation.response().failures.is_empty())
     }

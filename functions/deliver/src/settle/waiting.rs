@@ -187,7 +187,7 @@ mod tests {
         }
         let invocation = world.invocation_of(&batch);
         for (received, deliveries) in batch.into_iter().zip(messages) {
-            let message = MessageHandle { id: received.id, receipt: received.receipt };
+            let message = MessageHandle::of(&received);
             invocation.wait(WaitingMessage { message, deliveries, successors: Vec::new() });
         }
         objects(world).store(&invocation).await;

@@ -65,6 +65,10 @@ problems! {
         507 "No room is left on the device";
     /// The problem of a replay's routes.
     NoReplay: 404 "There is no such replay";
+    /// Problems of an event that is sent again.
+    NoEvent:
+        404 "There is no such topic, subscription, event or key",
+        410 "The payload of the event is no longer kept";
     /// The problem of an answer that may be too large for Lambda.
     LargeObject: 422 "The object is larger than a Lambda function can answer; read it from its bucket";
     /// The problem of every delete.

@@ -23,6 +23,9 @@ async fn without_the_admin_key_nothing_is_shown_or_done() {
         ("DELETE", "/topics/orders/subscriptions/billing"),
         ("GET", "/topics/orders/subscriptions/billing/dead-letters"),
         ("GET", "/dead-letters/ORDERS/BILLING/x.json"),
+        ("GET", "/topics/orders/events"),
+        ("GET", "/topics/orders/events/order-1"),
+        ("GET", "/topics/orders/subscriptions/billing/attempts"),
         ("GET", "/pressure"),
     ];
     let keys = [
@@ -154,6 +157,9 @@ async fn the_member_at_fault_is_named() {
     .await;
     let ops = json!({ "noticesTopic": "ops.eu" });
     bad_settings(&api, "/topics/orders", ops, "noticesTopic", "\"ops.eu\" is not a name").await;
+    let log = json!({ "deliveryLog": "all" });
+    let modes = "unknown word, expected one of `off`, `attempts`, `payloads`";
+    bad_settings(&api, "/topics/orders", log, "deliveryLog", modes).await;
     let twice = json!({ "subscriptions": { "Billing": billing(), "billing": billing() } });
     bad_settings(&api, "/topics/orders", twice, "subscriptions.billing", "there is another of this name")
         .await;

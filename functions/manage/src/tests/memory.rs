@@ -28,6 +28,8 @@ struct Inner {
     fault: Mutex<Option<ErrorKind>>,
     put_fault: Mutex<Option<ErrorKind>>,
     damaged: Mutex<HashSet<String>>,
+    moves: Mutex<BTreeMap<String, String>>,
+    slow: Mutex<Option<(FixedClock, Duration)>>,
     hangs: AtomicBool,
 }
 
@@ -55,6 +57,29 @@ impl Memory {
     /// Makes this object unreadable, until it is deleted.
     pub(crate) fn damage(&self, key: &str) {
         self.0.damaged.lock().unwrap().insert(key.to_owned());
+    }
+
+    /// Moves an object to the first of these keys when it is read, from there to the next one, and so on.
+    pub(crate) fn move_when_read(&self, key: &str, to: &[&str]) {
+        let from = std::iter::once(&key).chain(to);
+        self.0
+            .moves
+            .lock()
+            .unwrap()
+            .extend(from.zip(to).map(|(from, to)| (from.to_string(), to.to_string())));
+    }
+
+    /// Lets every read take this long from now on.
+    pub(crate) fn slow_reads(&self, clock: &FixedClock, length: Duration) {
+        *self.0.slow.lock().unwrap() = Some((clock.clone(), length));
+    }
+
+    fn move_away(&self, key: &str) {
+        let Some(to) = self.0.moves.lock().unwrap().remove(key) else { return };
+        let mut objects = self.0.objects.lock().unwrap();
+        if let Some(object) = objects.remove(key) {
+            objects.insert(to, object);
+        }
     }
 
     pub(crate) fn write(&self, key: &str, bytes: impl Into<Bytes>) {
@@ -86,6 +111,10 @@ impl ObjectStore for Memory {
             return Err(PortError::new("read an object", ErrorKind::Invalid));
         }
         self.0.reads.fetch_add(1, Ordering::Relaxed);
+        self.move_away(key);
+        if let Some((clock, length)) = &*self.0.slow.lock().unwrap() {
+            clock.advance(*length);
+        }
         if self.0.damaged.lock().unwrap().contains(key) {
             let cause = format!("the object {key} is damaged on disk");
             return Err(PortError::caused("read an object", ErrorKind::Damaged, cause));

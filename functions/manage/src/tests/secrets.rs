@@ -6,11 +6,12 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
 use posthaste_services::{Activity, LinkHealth};
 use posthaste_testkit::MemoryEndpoint;
+use posthaste_testkit::memory::MemoryQueue;
 use serde_json::{Value, json};
 
 use super::memory::{FixedClock, Memory, Numbers};
 use super::{Answer, Api, billing};
-use crate::{Manage, ManageSettings};
+use crate::{DeliveryLog, Manage, ManageSettings};
 
 const ONE: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const TWO: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -125,6 +126,8 @@ fn debug_shows_no_admin_key() {
         links: LinkHealth::new(state.clone(), FixedClock::default(), HealthSettings::default()),
         state,
         dead_letters: Memory::default(),
+        log: DeliveryLog::new(Memory::default()),
+        deliveries: MemoryQueue::default(),
         webhooks: MemoryEndpoint::default(),
         clock: FixedClock::default(),
         entropy: Numbers::default(),
@@ -136,6 +139,7 @@ fn debug_shows_no_admin_key() {
             publish_url: None,
             public_url: None,
             origin: HeaderValue::from_static("posthaste"),
+            log: super::LOG,
         },
     });
     assert!(!format!("{manage:?}").contains(super::ADMIN_KEY));

@@ -17,6 +17,9 @@ async fn every_read(api: &Api) -> Vec<Answer> {
         "/topics/orders/subscriptions/billing/dead-letters",
         "/topics/orders/subscriptions/billing/dead-letters?reason=EndpointGone",
         "/dead-letters/ORDERS/BILLING/2026/1/1/1/x.json",
+        "/topics/orders/events",
+        "/topics/orders/events/order-1",
+        "/topics/orders/subscriptions/billing/attempts",
         "/pressure",
     ] {
         answers.push(api.get(path).await);

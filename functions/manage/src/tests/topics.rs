@@ -10,10 +10,12 @@ async fn a_topic_is_made_read_replaced_listed_and_deleted() {
     let made = api.put("/topics/Orders", json!({ "inputSchema": "EventGrid" })).await;
     assert_eq!((made.status, made.json()), (201, json!({ "name": "Orders", "inputSchema": "EventGrid" })));
 
-    let written = json!({ "name": "ORDERS", "defaultTimeToLive": "P1D", "noticesTopic": "Ops" });
+    let written =
+        json!({ "name": "ORDERS", "defaultTimeToLive": "P1D", "noticesTopic": "Ops", "deliveryLog": "off" });
     let replaced = api.put("/topics/orders", written).await;
     let shown = json!({
         "name": "Orders", "inputSchema": "CloudEvents", "defaultTimeToLive": "P1D", "noticesTopic": "Ops",
+        "deliveryLog": "off",
     });
     assert_eq!((replaced.status, replaced.json()), (200, shown.clone()));
 

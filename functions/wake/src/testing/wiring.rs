@@ -14,7 +14,7 @@ use crate::WakePorts;
 type Store = Faulty<MemoryStore>;
 
 pub(crate) type TestPorts =
-    Bundle<Faulty<MemoryQueue>, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
+    Bundle<Faulty<MemoryQueue>, Store, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
 
 /// Most objects of a page, whatever is asked for.
 pub(crate) const PAGE: usize = 3;

@@ -1,5 +1,8 @@
 //! deliver: posts due deliveries to their endpoints, fed by the delivery queue.
 
+// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this program.
+#![recursion_limit = "256"]
+
 use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,14 +1,14 @@
-//! The environments of the six functions, one type each.
+//! The environments of the seven functions, one type each.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{KeyDigest, origin};
+use posthaste_core::model::{DeliveryLogMode, KeyDigest, origin};
 use posthaste_core::pressure::{ExchangeError, PressureSettings};
-use posthaste_deliver::DeliverSettings;
+use posthaste_deliver::{DeliverSettings, RecordsSettings};
 use posthaste_http::ClientSettings;
-use posthaste_manage::ManageSettings;
+use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
 use posthaste_publish::PublishSettings;
 use posthaste_settings::Values;
@@ -58,6 +58,8 @@ pub struct DeliverEnvironment {
     pub deliveries_queue_url: String,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
+    /// The URL of the queue of the delivery log's records.
+    pub records_queue_url: String,
     /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
     /// Bounds of requests, and their origin.
@@ -73,6 +75,7 @@ impl Environment for DeliverEnvironment {
         Self {
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
             settings: checked_deliver_settings(variables),
             client: client_settings(variables, ClientSettings::default()),
@@ -85,6 +88,7 @@ fn checked_deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
     let base = DeliverSettings {
         payload_bytes_max: PAYLOAD_BYTES_MAX,
         payload_reads_max: PAYLOAD_READS_MAX,
+        records: RecordsSettings::AWS,
         ..DeliverSettings::default()
     };
     let settings = deliver_settings(variables, base);
@@ -129,6 +133,8 @@ pub struct DeadLetterEnvironment {
     pub dead_letters_queue_url: String,
     /// URL of the queue of messages that functions failed on many times.
     pub redrive_queue_url: String,
+    /// The URL of the queue of the delivery log's records.
+    pub records_queue_url: String,
     /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
 }
@@ -140,6 +146,7 @@ impl Environment for DeadLetterEnvironment {
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
             redrive_queue_url: variables.get(&table::REDRIVE_QUEUE_URL).unwrap_or_default(),
+            records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
         }
     }
@@ -201,11 +208,27 @@ fn within_the_minute(settings: PressureSettings) -> Result<PressureSettings, Exc
     Ok(settings)
 }
 
+/// The settings of manage, before the environment changes them.
+const MANAGE: ManageSettings = ManageSettings {
+    publish_url: None,
+    public_url: None,
+    origin: origin::DEFAULT,
+    log: LogSettings { mode: DeliveryLogMode::Payloads, retention: None, delay: LOG_DELAY },
+};
+
+/// The longest time from an attempt until the delivery log has its record: record's batches gather for a
+/// minute, and one that fails comes again.
+const LOG_DELAY: Duration = Duration::from_mins(4);
+
 /// The environment of manage.
 #[derive(Debug, Clone)]
 pub struct ManageEnvironment {
     /// The bucket of dead letters.
     pub dead_letter_bucket: String,
+    /// The bucket of the delivery log.
+    pub log_bucket: String,
+    /// The URL of the delivery queue, for events that are sent again.
+    pub deliveries_queue_url: String,
     /// The digest of the key of the management API.
     pub admin_key: KeyDigest,
     /// The URLs of publish and of manage itself, and the origin of handshakes. The template cannot give the
@@ -221,10 +244,30 @@ impl Environment for ManageEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
             dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             admin_key: variables.get(&table::ADMIN_KEY_SHA256).unwrap_or_default(),
-            settings: manage_settings(variables, origin::DEFAULT),
+            settings: manage_settings(variables, MANAGE),
             client: client_settings(variables, ClientSettings::default()),
             links: variables.link_settings(),
+        }
+    }
+}
+
+/// The environment of record.
+#[derive(Debug, Clone)]
+pub struct RecordEnvironment {
+    /// The bucket of the delivery log.
+    pub log_bucket: String,
+    /// The URL of the queue of the delivery log's records.
+    pub records_queue_url: String,
+}
+
+impl Environment for RecordEnvironment {
+    fn own(variables: &mut Variables<'_>) -> Self {
+        Self {
+            log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
+            records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
         }
     }
 }

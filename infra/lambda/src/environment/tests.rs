@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use posthaste_aws::telemetry::{MetricsBy, TelemetrySettings};
 use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::DeliveryLogMode;
 use posthaste_core::pressure::{PressureSettings, Profile, Resource};
 use posthaste_deliver::DeliverSettings;
 use posthaste_publish::Tarpit;
@@ -19,17 +20,20 @@ use super::*;
 
 const DELIVERIES: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/deliveries";
 const DEAD_LETTERS: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/deadletters";
+const RECORDS: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/records";
 const REDRIVE: &str = "http://127.0.0.1:4566/000000000000/redrive";
 const KEY: &str = "0123456789abcdef";
 const KEY_SHA256: &str = "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";
 
 /// The required variables of all functions.
-const REQUIRED: [(&str, &str); 6] = [
+const REQUIRED: [(&str, &str); 8] = [
     ("STATE_BUCKET", "state"),
     ("DEAD_LETTER_BUCKET", "dead-letters"),
+    ("LOG_BUCKET", "log"),
     ("DELIVERIES_QUEUE_URL", DELIVERIES),
     ("DEADLETTERS_QUEUE_URL", DEAD_LETTERS),
     ("REDRIVE_QUEUE_URL", REDRIVE),
+    ("RECORDS_QUEUE_URL", RECORDS),
     ("ADMIN_KEY_SHA256", KEY_SHA256),
 ];
 
@@ -97,6 +101,7 @@ fn each_function_reads_the_variables_that_the_table_gives_it_and_no_others() {
     check::<DeadLetterEnvironment>(Function::Deadletter);
     check::<MonitorEnvironment>(Function::Monitor);
     check::<ManageEnvironment>(Function::Manage);
+    check::<RecordEnvironment>(Function::Record);
 }
 
 #[test]
@@ -114,8 +119,10 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let deliver: DeliverEnvironment = read(&[]).unwrap();
     assert_eq!(deliver.deliveries_queue_url, DELIVERIES);
     assert_eq!(deliver.dead_letters_queue_url, DEAD_LETTERS);
+    assert_eq!(deliver.records_queue_url, RECORDS);
     assert_eq!(bounds(&deliver.settings), [256, 10, 20, 64]);
     assert_eq!(deliver.settings.origin, "posthaste");
+    assert_eq!(deliver.settings.delivery_log, DeliveryLogMode::Payloads);
     assert_eq!((deliver.client.addresses.allowed, deliver.client.dns_server), (vec![], None));
 
     let dead_letter: DeadLetterEnvironment = read(&[]).unwrap();
@@ -123,6 +130,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert_eq!(dead_letter.deliveries_queue_url, DELIVERIES);
     assert_eq!(dead_letter.dead_letters_queue_url, DEAD_LETTERS);
     assert_eq!(dead_letter.redrive_queue_url, REDRIVE);
+    assert_eq!(dead_letter.records_queue_url, RECORDS);
     assert_eq!(dead_letter.registry_max_age, Duration::from_secs(5));
 
     let wake: WakeEnvironment = read(&[]).unwrap();
@@ -130,6 +138,10 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
 
     let manage: ManageEnvironment = read(&[]).unwrap();
     assert_eq!(manage.dead_letter_bucket, "dead-letters");
+    assert_eq!(manage.log_bucket, "log");
+
+    let record: RecordEnvironment = read(&[]).unwrap();
+    assert_eq!((record.log_bucket.as_str(), record.records_queue_url.as_str()), ("log", RECORDS));
     assert!(manage.admin_key.is_of(KEY));
     assert_eq!((manage.settings.publish_url, manage.settings.public_url), (None, None));
     assert_eq!(manage.settings.origin, "posthaste");

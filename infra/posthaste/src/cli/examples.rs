@@ -56,6 +56,25 @@ Examples:
   posthaste dead-letters replay orders billing --dry-run
   posthaste dead-letters replay orders billing --from 2026-11-21T10:00:00Z --rate 10 --wait";
 
+pub(super) const EVENTS_SHOW: &str = "\
+Examples:
+  posthaste events show orders order-1001
+  posthaste events show orders order-1001 --payload";
+
+pub(super) const EVENTS_LIST: &str = "\
+Examples:
+  posthaste events list orders --result dead-lettered
+  posthaste events list orders --subscription billing --status 5xx --from 2026-11-21T10:00:00Z";
+
+pub(super) const EVENTS_RESEND: &str = "\
+Examples:
+  posthaste events resend orders billing order-1001";
+
+pub(super) const ATTEMPTS: &str = "\
+Examples:
+  posthaste attempts list orders billing --status 503
+  posthaste attempts list orders billing --follow";
+
 pub(super) const COMPLETIONS: &str = "\
 Where shells look:
   bash    posthaste completions bash > ~/.local/share/bash-completion/completions/posthaste

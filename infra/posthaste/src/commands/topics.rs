@@ -72,8 +72,9 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     let view: TopicSettings = serde_json::from_slice(&answer.body).map_err(unreadable)?;
     let json = serde_json::from_slice(&answer.body).map_err(unreadable)?;
     let ttl = view.default_time_to_live.map_or("none".to_owned(), |ttl| format_duration(ttl.0));
-    let mut reply =
-        Reply::new(json).line(format!("{topic}: accepts {:?} events, time to live {ttl}", view.input_schema));
+    let log = view.delivery_log.map(|mode| format!(", delivery log {mode}")).unwrap_or_default();
+    let accepts = format!("{topic}: accepts {:?} events, time to live {ttl}{log}", view.input_schema);
+    let mut reply = Reply::new(json).line(accepts);
     if let Some(endpoint) = &view.endpoint {
         reply = reply.line(format!("publish to {endpoint}"));
     }

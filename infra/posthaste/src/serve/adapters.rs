@@ -8,9 +8,10 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::HyperWebhookClient;
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
-use posthaste_manage::Manage;
+use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
+use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
 };
@@ -23,6 +24,9 @@ use super::settings::ServeSettings;
 /// The folder of dead letters in the data folder.
 const DEAD_LETTERS_DIR: &str = "dead-letters";
 
+/// The folder of the delivery log in the data folder.
+const LOG_DIR: &str = "log";
+
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -33,7 +37,8 @@ type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
 
 /// The embedded adapters, on which every function runs.
-pub(super) type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+pub(super) type Embedded =
+    Bundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 
 /// Adapters and caches that the functions share.
 pub(super) struct Adapters<'a> {
@@ -41,6 +46,9 @@ pub(super) struct Adapters<'a> {
     pub(super) drain: DrainMeter,
     local: &'a Local<SystemClock>,
     bucket: FileStore,
+    log: FileStore,
+    /// The delivery log, as it is read.
+    delivery_log: DeliveryLog<FileStore>,
     /// Topics, as all functions see them.
     pub(super) registry: Registry<StateStore, SystemClock>,
     pressure: PressureReader<StateStore, SystemClock>,
@@ -50,15 +58,18 @@ pub(super) struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    /// Opens the folder of dead letters and the webhook client.
+    /// Opens the folders of dead letters and of the delivery log, and the webhook client.
     pub(super) fn open(settings: &ServeSettings, local: &'a Local<SystemClock>) -> Result<Self, ServeError> {
-        let folder = settings.data_dir.join(DEAD_LETTERS_DIR);
+        let folder = |name| settings.data_dir.join(name);
         // With a shorter poll, producers learn of the pressure sooner.
         let pressure_max_age = PRESSURE_MAX_AGE.min(settings.monitor.pressure.interval);
+        let log = FileStore::open(&folder(LOG_DIR)).map_err(ServeError::Log)?;
         Ok(Self {
             drain: DrainMeter::default(),
             local,
-            bucket: FileStore::open(&folder).map_err(ServeError::DeadLetters)?,
+            bucket: FileStore::open(&folder(DEAD_LETTERS_DIR)).map_err(ServeError::DeadLetters)?,
+            delivery_log: DeliveryLog::new(log.clone()),
+            log,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
             links: LinkHealth::new(local.state(), SystemClock, settings.links.clone()),
@@ -71,6 +82,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn reliever(&self) -> Reliever<SystemClock> {
         Reliever::new(SystemClock, resident_bytes)
             .over("topics", self.registry.clone())
+            .over("log footers", self.delivery_log.clone())
             .over("bodies", self.local.clone())
             .over("connections", self.webhooks.clone())
     }
@@ -100,6 +112,8 @@ impl<'a> Adapters<'a> {
         Manage {
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
+            log: self.delivery_log.clone(),
+            deliveries: self.local.queue(QueueName::Deliveries),
             webhooks: self.webhooks.clone(),
             links: self.links.clone(),
             clock: SystemClock,
@@ -110,13 +124,17 @@ impl<'a> Adapters<'a> {
             own_publish_urls: PublishUrls::default()
                 .listening_on(address)
                 .under(settings.manage.public_url.clone()),
-            settings: settings.manage.clone(),
+            settings: ManageSettings {
+                log: LogSettings { retention: settings.record.retention, ..settings.manage.log.clone() },
+                ..settings.manage.clone()
+            },
         }
     }
 
     pub(super) fn deliver(&self, settings: &ServeSettings) -> Deliver<Embedded> {
         let ports = DeliverPorts {
             queue: self.local.queue(QueueName::Deliveries),
+            records: self.local.queue(QueueName::Records),
             state: self.local.state(),
             registry: self.registry.clone(),
             links: self.links.clone(),
@@ -154,5 +172,18 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
         })
         .with(settings.wake.clone())
+    }
+
+    /// record, which keeps its files in progress in the folder of the log: they are as large as the log's.
+    pub(super) fn record(&self, settings: &ServeSettings) -> Record<Embedded> {
+        let ports = RecordPorts {
+            records: self.local.queue(QueueName::Records),
+            state: self.local.state(),
+            log: self.log.clone(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+        };
+        let work_folder = settings.data_dir.join(LOG_DIR);
+        Record::new(ports, RecordSettings { work_folder, ..settings.record.clone() })
     }
 }

@@ -60,6 +60,9 @@ pub enum ServeError {
     /// The folder of dead letters cannot be used.
     #[error("failed to open the folder of dead letters")]
     DeadLetters(#[source] PortError),
+    /// The folder of the delivery log cannot be used.
+    #[error("failed to open the folder of the delivery log")]
+    Log(#[source] PortError),
 }
 
 impl Failure for ServeError {}

@@ -12,6 +12,7 @@ use posthaste_local::Local;
 use posthaste_manage::Manage;
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
+use posthaste_record::Record;
 use posthaste_system::SystemClock;
 use posthaste_wake::Wake;
 use tokio::task::JoinSet;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapters::{Adapters, Embedded};
 use super::error::ServeError;
+use super::log_upkeep::LogUpkeep;
 use super::monitor;
 use super::poller::{Handler, PollSettings, poll};
 use super::schedule::every;
@@ -56,6 +58,17 @@ const REDRIVE: PollSettings = PollSettings {
     invocations_max: 1,
 };
 
+/// Polling of the delivery log's records: many at once, so that they become few files, and soon, so that they
+/// are visible within seconds.
+const RECORDS: PollSettings = PollSettings {
+    queue: QueueName::Records,
+    batch_max: 10_000,
+    window: Duration::from_secs(1),
+    timeout: Duration::from_mins(1),
+    loops: 1,
+    invocations_max: 1,
+};
+
 /// Time between two runs of wake, as on AWS.
 const WAKE_PERIOD: Duration = Duration::from_mins(1);
 
@@ -68,6 +81,8 @@ pub(super) struct Functions {
     dead_letters: Arc<DeadLetters<Embedded>>,
     redrive: Arc<DeadLetters<Embedded>>,
     wake: Arc<Wake<Embedded>>,
+    record: Arc<Record<Embedded>>,
+    log_upkeep: LogUpkeep,
     monitor: monitor::Embedded,
 }
 
@@ -80,6 +95,7 @@ impl Functions {
         address: SocketAddr,
     ) -> Result<Self, ServeError> {
         let adapters = Adapters::open(settings, local)?;
+        let record = Arc::new(adapters.record(settings));
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish(settings)),
@@ -88,14 +104,16 @@ impl Functions {
             dead_letters: Arc::new(adapters.dead_letters(QueueName::DeadLetters)),
             redrive: Arc::new(adapters.dead_letters(QueueName::Redrive)),
             wake: Arc::new(adapters.wake(settings)),
+            log_upkeep: LogUpkeep::new(&record, settings),
+            record,
             monitor: monitor::wire(settings, local, &adapters)?,
         })
     }
 
     /// The routes for producers and operators.
     pub(super) fn router(&self) -> Router {
-        let publish = posthaste_publish::router(Arc::clone(&self.publish));
-        publish.merge(posthaste_manage::router(Arc::clone(&self.manage)))
+        let publish = posthaste_publish::routes(Arc::clone(&self.publish));
+        posthaste_manage::router_beside(Arc::clone(&self.manage), publish)
     }
 
     /// Starts the pollers and the schedules.
@@ -103,6 +121,8 @@ impl Functions {
         self.spawn_poller(tasks, stop, DELIVERIES, &self.deliver);
         self.spawn_poller(tasks, stop, DEAD_LETTERS, &self.dead_letters);
         self.spawn_poller(tasks, stop, REDRIVE, &self.redrive);
+        self.spawn_poller(tasks, stop, RECORDS, &self.record);
+        self.log_upkeep.spawn(tasks, stop);
         let wake = Arc::clone(&self.wake);
         tasks.spawn(every("wake", WAKE_PERIOD, SystemClock, stop.clone(), move || {
             let wake = Arc::clone(&wake);
@@ -141,6 +161,12 @@ async fn run_wake(wake: &Wake<Embedded>) {
 impl Handler for Deliver<Embedded> {
     async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         Deliver::handle(self, batch, deadline).await
+    }
+}
+
+impl Handler for Record<Embedded> {
+    async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+        Record::handle(self, batch, deadline).await
     }
 }
 

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{Secret, origin};
+use posthaste_core::model::{DeliveryLogMode, Secret, origin};
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::ClientSettings;
-use posthaste_manage::ManageSettings;
+use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
 use posthaste_publish::PublishSettings;
+use posthaste_record::RecordSettings;
 use posthaste_settings::{Values, table};
 use posthaste_wake::WakeSettings;
 
@@ -41,11 +42,17 @@ pub struct ServeSettings {
     /// Settings of monitor: when producers are slowed and refused, and the topic for notices about it.
     pub monitor: MonitorSettings,
     pub manage: ManageSettings,
+    /// Settings of record: how long the delivery log is kept, and how much it takes.
+    pub record: RecordSettings,
     /// Bounds of connections.
     pub connections: ConnectionLimits,
     /// Longest time that a drain waits for work in progress.
     pub drain_timeout: Duration,
 }
+
+/// The longest time from an attempt until the delivery log has its record: record gathers for a second, and
+/// writes.
+const LOG_DELAY: Duration = Duration::from_secs(5);
 
 impl Default for ServeSettings {
     /// The settings of a command line without options.
@@ -60,7 +67,13 @@ impl Default for ServeSettings {
             deliver: DeliverSettings::default(),
             wake: WakeSettings::default(),
             monitor: MonitorSettings::default(),
-            manage: ManageSettings { publish_url: None, public_url: None, origin: origin::DEFAULT },
+            manage: ManageSettings {
+                publish_url: None,
+                public_url: None,
+                origin: origin::DEFAULT,
+                log: LogSettings { mode: DeliveryLogMode::default(), retention: None, delay: LOG_DELAY },
+            },
+            record: RecordSettings::default(),
             connections: ConnectionLimits::default(),
             drain_timeout: Duration::from_mins(1),
         }
@@ -94,7 +107,8 @@ impl ServeSettings {
             deliver,
             wake: table::wake_settings(values),
             monitor: table::monitor_settings(values, pressure),
-            manage: table::manage_settings(values, origin),
+            manage: table::manage_settings(values, ManageSettings { origin, ..default.manage }),
+            record: table::record_settings(values, default.record),
             connections: ConnectionLimits {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),
                 trusted_proxies: values.list(&table::TRUSTED_PROXIES),
@@ -106,6 +120,8 @@ impl ServeSettings {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_core::delivery_log::LogSize;
+
     use super::*;
     use clap::Parser;
 
@@ -136,6 +152,9 @@ mod tests {
             "--allow-endpoints=127.0.0.0/8,fd00::/8",
             "--allow-endpoints=10.0.0.0/8",
             "--notices-topic=ops",
+            "--delivery-log=attempts",
+            "--delivery-log-retention=P1D",
+            "--delivery-log-max=20GB",
             "--public-url=https://hooks.example.com",
             "--connections-max=70000",
             "--drain-timeout=PT5S",
@@ -145,6 +164,10 @@ mod tests {
         assert_eq!(networks, ["127.0.0.0/8", "fd00::/8", "10.0.0.0/8"]);
         assert_eq!(settings.monitor.notices_topic.unwrap().as_str(), "ops");
         assert_eq!(settings.wake.notices_topic.unwrap().as_str(), "ops");
+        let modes = [settings.deliver.delivery_log, settings.manage.log.mode];
+        assert_eq!(modes, [DeliveryLogMode::Attempts; 2]);
+        assert_eq!(settings.record.retention, Some(Duration::from_hours(24)));
+        assert_eq!(settings.record.size_max, Some(LogSize::Bytes(20 << 30)));
         assert_eq!([settings.deliver.origin, settings.manage.origin], ["hooks.example.com"; 2]);
         assert_eq!(settings.manage.public_url.unwrap().as_str(), "https://hooks.example.com/");
         assert_eq!(settings.connections.requests_max, 70_000);

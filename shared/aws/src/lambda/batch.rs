@@ -16,7 +16,8 @@ mod event;
 
 pub(super) use event::EventError;
 pub use event::SqsBatch;
-use event::{Ids, Sorted, SqsEvent};
+use event::{Ids, Sorted};
+pub(super) use event::{QueueOrSchedule, SqsEvent};
 
 /// A function that works on messages of a queue.
 pub trait BatchHandler: Send + Sync + 'static {
@@ -36,7 +37,8 @@ pub async fn run_batches<H: BatchHandler, C: Clock>(handler: H, clock: C) -> Res
     answer_each(clock.clone(), work).await
 }
 
-async fn answer<H: BatchHandler, C: Clock>(
+/// Answers one invocation by the mapping.
+pub(super) async fn answer<H: BatchHandler, C: Clock>(
     handler: &H,
     clock: &C,
     event: SqsEvent,
@@ -68,7 +70,7 @@ async fn answer<H: BatchHandler, C: Clock>(
 /// messages included. So the ids here are copied from the event, never from the handler's answer.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SqsBatchResponse {
+pub(super) struct SqsBatchResponse {
     batch_item_failures: Vec<BatchItemFailure>,
 }
 

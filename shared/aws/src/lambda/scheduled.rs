@@ -20,10 +20,17 @@ pub trait Scheduled: Send + Sync + 'static {
 /// Answers invocations by a schedule, whatever their payload, one after the other, until the Runtime API is
 /// gone.
 pub async fn run_scheduled<S: Scheduled, C: Clock>(scheduled: S, clock: C) -> Result<(), Error> {
-    let work = async |_: IgnoredAny, context: &Context| {
-        let deadline = deadline::of(context, &clock);
-        let run = contained(async { scheduled.run(deadline).await }).await;
-        run.map_err(Failure::Panicked)?.map_err(Failure::Run)
-    };
+    let work = async |_: IgnoredAny, context: &Context| run_once(&scheduled, &clock, context).await;
     answer_each(clock.clone(), work).await
+}
+
+/// Answers one invocation by the schedule.
+pub(super) async fn run_once<S: Scheduled, C: Clock>(
+    scheduled: &S,
+    clock: &C,
+    context: &Context,
+) -> Result<(), Failure> {
+    let deadline = deadline::of(context, clock);
+    let run = contained(async { scheduled.run(deadline).await }).await;
+    run.map_err(Failure::Panicked)?.map_err(Failure::Run)
 }

@@ -28,6 +28,7 @@ pub(super) struct Replacer<B: BatchCalls, C> {
     deliveries: Arc<Lane<SendTo<B>, C>>,
     dead_letters: Arc<Lane<SendTo<B>, C>>,
     redrive: Arc<Lane<SendTo<B>, C>>,
+    records: Arc<Lane<SendTo<B>, C>>,
     deletes: Arc<Lane<Delete<B>, C>>,
     clock: C,
 }
@@ -79,6 +80,7 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
             deliveries: sends(QueueName::Deliveries),
             dead_letters: sends(QueueName::DeadLetters),
             redrive: sends(QueueName::Redrive),
+            records: sends(QueueName::Records),
             deletes: Arc::new(Lane::new(Delete(Arc::clone(&calls)), clock.clone())),
             clock,
         }
@@ -129,6 +131,7 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
             QueueName::Deliveries => &self.deliveries,
             QueueName::DeadLetters => &self.dead_letters,
             QueueName::Redrive => &self.redrive,
+            QueueName::Records => &self.records,
         }
     }
 }

@@ -8,8 +8,8 @@ use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
 use bytes::{BufMut, Bytes, BytesMut};
 use posthaste_ports::{ErrorKind, PortError};
 
-/// Largest object, in bytes. Dead letters are gathered to 8 MiB and one more message; a function has memory
-/// for a few such, and none for a foreign object in the bucket.
+/// Largest object in bytes, unless a store has another bound. Dead letters are gathered to 8 MiB and one more
+/// message; a function has memory for a few such, and none for a foreign object in the bucket.
 pub const OBJECT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Longest time for a body once its head has come.
@@ -28,8 +28,11 @@ pub(super) enum BodyError {
     #[error("the answer has no ETag")]
     NoETag,
     /// The object is larger than any that we write.
-    #[error("the object has more than {OBJECT_BYTES_MAX} bytes")]
-    TooLarge,
+    #[error("the object has more than {most} bytes")]
+    TooLarge {
+        /// Most bytes of an object.
+        most: usize,
+    },
 }
 
 impl BodyError {
@@ -42,21 +45,27 @@ impl BodyError {
         let kind = match self {
             Self::Broken(_) | Self::NoETag => ErrorKind::Other,
             Self::TimedOut => ErrorKind::TimedOut,
-            Self::TooLarge => ErrorKind::Invalid,
+            Self::TooLarge { .. } => ErrorKind::Invalid,
         };
         PortError::caused(doing, kind, self)
     }
 }
 
-/// Reads a body whole.
-pub(super) async fn read(body: ByteStream, sleep: &SharedAsyncSleep) -> Result<Bytes, BodyError> {
-    Timeout::new(Box::pin(collect(body)), sleep.sleep(BODY_TIMEOUT)).await.unwrap_or(Err(BodyError::TimedOut))
+/// Reads a body whole. It has at most so many bytes.
+pub(super) async fn read(
+    body: ByteStream,
+    most: usize,
+    sleep: &SharedAsyncSleep,
+) -> Result<Bytes, BodyError> {
+    Timeout::new(Box::pin(collect(body, most)), sleep.sleep(BODY_TIMEOUT))
+        .await
+        .unwrap_or(Err(BodyError::TimedOut))
 }
 
-async fn collect(mut body: ByteStream) -> Result<Bytes, BodyError> {
+async fn collect(mut body: ByteStream, most: usize) -> Result<Bytes, BodyError> {
     let announced = usize::try_from(body.size_hint().0).unwrap_or(usize::MAX);
-    if announced > OBJECT_BYTES_MAX {
-        return Err(BodyError::TooLarge);
+    if announced > most {
+        return Err(BodyError::TooLarge { most });
     }
     let first = body.try_next().await?.unwrap_or_default();
     if first.len() >= announced && announced > 0 {
@@ -65,8 +74,8 @@ async fn collect(mut body: ByteStream) -> Result<Bytes, BodyError> {
     let mut whole = BytesMut::with_capacity(announced.max(first.len()));
     whole.put(first);
     while let Some(piece) = body.try_next().await? {
-        if whole.len() + piece.len() > OBJECT_BYTES_MAX {
-            return Err(BodyError::TooLarge);
+        if whole.len() + piece.len() > most {
+            return Err(BodyError::TooLarge { most });
         }
         whole.put(piece);
     }
@@ -102,6 +111,11 @@ mod tests {
         }
     }
 
+    /// Reads a body of the usual largest size.
+    async fn read(body: ByteStream, sleep: &SharedAsyncSleep) -> Result<Bytes, BodyError> {
+        super::read(body, OBJECT_BYTES_MAX, sleep).await
+    }
+
     fn time(has_passed: bool) -> SharedAsyncSleep {
         SharedAsyncSleep::new(Time { has_passed })
     }
@@ -134,10 +148,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_large_is_refused_by_what_it_announces_and_by_what_comes() {
         let announced = ByteStream::from(Bytes::from(vec![0; OBJECT_BYTES_MAX + 1]));
-        assert!(matches!(read(announced, &time(false)).await, Err(BodyError::TooLarge)));
+        assert!(matches!(read(announced, &time(false)).await, Err(BodyError::TooLarge { .. })));
         let mebibyte = Bytes::from(vec![0; 1024 * 1024]);
         let endless = pieces(std::iter::repeat(mebibyte));
-        assert!(matches!(read(endless, &time(false)).await, Err(BodyError::TooLarge)));
+        assert!(matches!(read(endless, &time(false)).await, Err(BodyError::TooLarge { .. })));
     }
 
     #[tokio::test]

@@ -1,11 +1,13 @@
 //! One bucket, and reading of its objects.
 
 use aws_sdk_s3::Client;
-use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
+use aws_sdk_s3::operation::get_object::GetObjectError;
+use aws_sdk_s3::operation::get_object::builders::GetObjectFluentBuilder;
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use bytes::Bytes;
 use posthaste_ports::{ETag, Object, PortError, Revalidated};
 
 use super::body::{self, BodyError};
@@ -20,6 +22,26 @@ pub(super) struct Bucket {
     pub(super) client: Client,
     pub(super) name: String,
     pub(super) sleep: SharedAsyncSleep,
+    /// Largest object, in bytes.
+    pub(super) object_bytes_max: usize,
+}
+
+/// The answer to a read, with its body.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) bytes: Bytes,
+    pub(super) etag: Option<String>,
+    /// The header `Content-Range`.
+    pub(super) content_range: Option<String>,
+}
+
+/// Why a read has no answer with a body.
+#[derive(Debug)]
+pub(super) enum ReadError {
+    /// The service answered something else, or nothing.
+    Refused(Box<SdkError<GetObjectError, HttpResponse>>),
+    /// The body was not read.
+    Body(BodyError),
 }
 
 impl Bucket {
@@ -30,24 +52,34 @@ impl Bucket {
         key: &str,
         known: Option<&ETag>,
     ) -> Result<Revalidated, PortError> {
-        let mut reads = 1;
-        loop {
-            let request = self.client.get_object().bucket(&self.name).key(key);
-            let answer = match request.set_if_none_match(known.map(|etag| etag.0.clone())).send().await {
-                Ok(answer) => answer,
-                Err(error) => return without_object(doing, error),
-            };
-            match self.object(answer).await {
-                Ok(object) => return Ok(Revalidated::Changed(object)),
-                Err(error) if error.is_passing() && reads < READS_MAX => reads += 1,
-                Err(error) => return Err(error.at(doing)),
+        let request = self.request(key).set_if_none_match(known.map(|etag| etag.0.clone()));
+        match self.answer(request).await {
+            Ok(Answer { bytes, etag, .. }) => {
+                let etag = etag.map(ETag).ok_or_else(|| BodyError::NoETag.at(doing))?;
+                Ok(Revalidated::Changed(Object { bytes, etag }))
             }
+            Err(ReadError::Refused(error)) => without_object(doing, *error),
+            Err(ReadError::Body(error)) => Err(error.at(doing)),
         }
     }
 
-    async fn object(&self, answer: GetObjectOutput) -> Result<Object, BodyError> {
-        let etag = answer.e_tag.map(ETag).ok_or(BodyError::NoETag)?;
-        Ok(Object { bytes: body::read(answer.body, &self.sleep).await?, etag })
+    /// The request for an object.
+    pub(super) fn request(&self, key: &str) -> GetObjectFluentBuilder {
+        self.client.get_object().bucket(&self.name).key(key)
+    }
+
+    /// The answer to a request, which is sent again if the body breaks off.
+    pub(super) async fn answer(&self, request: GetObjectFluentBuilder) -> Result<Answer, ReadError> {
+        let mut reads = 1;
+        loop {
+            let answer = request.clone().send().await.map_err(|e| ReadError::Refused(Box::new(e)))?;
+            let (etag, content_range) = (answer.e_tag, answer.content_range);
+            match body::read(answer.body, self.object_bytes_max, &self.sleep).await {
+                Ok(bytes) => return Ok(Answer { bytes, etag, content_range }),
+                Err(error) if error.is_passing() && reads < READS_MAX => reads += 1,
+                Err(error) => return Err(ReadError::Body(error)),
+            }
+        }
     }
 }
 

@@ -31,6 +31,9 @@ pub(super) struct Emf {
     state: Mutex<State>,
 }
 
+/// The metrics that were measured, by their labels and dimensions.
+type MeasuredMetrics = BTreeMap<(Vec<Label>, MetricsBy), Vec<(KeyName, Measured)>>;
+
 /// Series with values since the last drain, and series whose handle is still held.
 #[derive(Debug, Default)]
 struct State {
@@ -47,22 +50,24 @@ impl Emf {
 
     /// Takes the values since the last drain, as lines of JSON. Without values there is no line.
     ///
-    /// There is a document for each set of labels. Labels that are no dimensions are properties: they can be
-    /// searched in the log, and CloudWatch adds up documents that differ in nothing else.
+    /// There is a document for each set of labels and dimensions. Labels that are no dimensions are
+    /// properties: they can be searched in the log, and CloudWatch adds up documents that differ in nothing
+    /// else.
     pub(super) fn drain(&self, now: Timestamp) -> Vec<u8> {
-        let mut documents = Documents::new(&self.namespace, self.by, now);
-        for (labels, mut metrics) in self.take() {
+        let mut documents = Documents::new(&self.namespace, now);
+        for ((labels, by), mut metrics) in self.take() {
             metrics.sort_by(|(a, _), (b, _)| a.cmp(b));
-            documents.write(&labels, &metrics);
+            documents.write(by, &labels, &metrics);
         }
         documents.into_lines()
     }
 
-    fn take(&self) -> BTreeMap<Vec<Label>, Vec<(KeyName, Measured)>> {
+    fn take(&self) -> MeasuredMetrics {
         let mut by_labels: BTreeMap<_, Vec<_>> = BTreeMap::new();
         let mut put = |key: Key, measured| {
             let (name, labels) = key.into_parts();
-            by_labels.entry(labels).or_default().push((name, measured));
+            let by = self.by.of(name.as_str());
+            by_labels.entry((labels, by)).or_default().push((name, measured));
         };
         let mut state = self.state.lock();
         take(&mut state.counters, &mut put);

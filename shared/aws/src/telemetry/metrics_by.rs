@@ -3,7 +3,7 @@
 /// The labels of `topic` and `subscription` that become CloudWatch dimensions. Each distinct value of a
 /// dimension is a metric of its own, and billed as one; another label stays in the log line, where it can be
 /// searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum MetricsBy {
     /// Neither: one metric per name for the whole stack.
     #[default]
@@ -14,7 +14,16 @@ pub enum MetricsBy {
     Subscription,
 }
 
+/// Metrics with these labels that an alarm watches. An alarm names the dimensions of its metric and knows no
+/// topics, so that these metrics are of the stack in any case.
+const WATCHED: [&str; 1] = ["LogRecordsLostCount"];
+
 impl MetricsBy {
+    /// The labels that become dimensions of this metric.
+    pub(crate) fn of(self, metric: &str) -> Self {
+        if WATCHED.contains(&metric) { Self::Stack } else { self }
+    }
+
     /// The value that a setting names.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -46,6 +55,12 @@ mod tests {
         assert_eq!(kept(MetricsBy::Stack), [false, false, true]);
         assert_eq!(kept(MetricsBy::Topic), [true, false, true]);
         assert_eq!(kept(MetricsBy::Subscription), [true, true, true]);
+    }
+
+    #[test]
+    fn a_metric_that_an_alarm_watches_is_of_the_stack() {
+        assert_eq!(MetricsBy::Subscription.of("LogRecordsLostCount"), MetricsBy::Stack);
+        assert_eq!(MetricsBy::Subscription.of("DeliverySuccessCount"), MetricsBy::Subscription);
     }
 
     #[test]

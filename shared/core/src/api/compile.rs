@@ -50,6 +50,7 @@ pub fn compile_topic(
         let mut compiled =
             compile_subscription(name, settings.input_schema, subscription_name, written).map_err(within)?;
         compiled.lifetime.topic_idle = idle;
+        compiled.delivery_log = settings.delivery_log;
         if subscriptions.insert(subscription_name.folded(), Arc::new(compiled)).is_some() {
             return Err(error(format!("subscriptions.{subscription_name}"), Problem::Duplicate));
         }
@@ -63,6 +64,7 @@ pub fn compile_topic(
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
         auto_delete_on_idle: idle,
         notices_topic: settings.notices_topic.clone(),
+        delivery_log: settings.delivery_log,
         keys,
         filters: FilterSet::of(subscriptions.values().map(|subscription| subscription.filter.clone())),
         subscriptions,
@@ -103,6 +105,7 @@ pub fn compile_subscription(
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         signing: signing(&settings.signing)?,
         lifetime: lifetime(settings)?,
+        delivery_log: None,
         status,
         pending_until,
         rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,

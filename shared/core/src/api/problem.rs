@@ -48,10 +48,14 @@ pub enum ProblemKind {
     Incompatible,
     /// The state of the subscription does not allow what was asked for (409).
     WrongState,
+    /// A producer gave the id to several events, and none of their keys was named (409).
+    SeveralDeliveries,
     /// A request with the same idempotency key is still being published (409).
     IdempotencyKeyInUse,
     /// The idempotency key was used for another request (422).
     IdempotencyKeyReused,
+    /// The payload of an event is no longer kept (410).
+    PayloadGone,
     /// `If-Match` or `If-None-Match` does not hold (412).
     PreconditionFailed,
     /// The request, or an event in it, is larger than accepted (413).
@@ -101,6 +105,8 @@ impl ProblemKind {
             Self::Conflict => ("conflict", "It was changed at the same moment"),
             Self::Incompatible => ("incompatible", "What is there already does not go with this"),
             Self::WrongState => ("wrong-state", "The state of the subscription does not allow this"),
+            Self::SeveralDeliveries => ("several-deliveries", "Several events have this id"),
+            Self::PayloadGone => ("payload-gone", "The payload of the event is no longer kept"),
             Self::IdempotencyKeyInUse => {
                 ("idempotency-key-in-use", "A request with this idempotency key is still being published")
             }
@@ -135,9 +141,12 @@ impl ProblemKind {
             Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict | Self::Incompatible | Self::WrongState | Self::IdempotencyKeyInUse => {
-                StatusCode::CONFLICT
-            }
+            Self::Conflict
+            | Self::Incompatible
+            | Self::WrongState
+            | Self::SeveralDeliveries
+            | Self::IdempotencyKeyInUse => StatusCode::CONFLICT,
+            Self::PayloadGone => StatusCode::GONE,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::AnswerTooLarge | Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,

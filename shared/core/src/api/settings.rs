@@ -13,7 +13,7 @@ use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SecretText, SigningSettings,
 };
 pub use crate::model::Status as StatusState;
-use crate::model::{ContentMode, Schema, SubscriptionName, TopicName};
+use crate::model::{ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName};
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -56,6 +56,10 @@ pub struct TopicSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub notices_topic: Option<TopicName>,
+    /// How much the delivery log keeps of this topic's deliveries. The default of the installation when left
+    /// out, which is `payloads` unless its operator changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_log: Option<DeliveryLogMode>,
     /// Subscriptions by name. Written with the topic, the named ones are created or replaced and the others
     /// stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -84,6 +84,14 @@ impl DeliveryHeader {
         &self.name
     }
 
+    /// The value that it has in every request; `None` if each event has its own.
+    pub fn fixed_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Fixed(value) => value.to_str().ok(),
+            Value::FromEvent(_) => None,
+        }
+    }
+
     /// The value in a request that carries `event`; `None` if the event has nothing for it.
     fn value(&self, event: Option<&[u8]>) -> Option<HeaderValue> {
         match &self.value {

@@ -17,6 +17,8 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("posthaste/", env!("
 pub struct Outgoing<'a> {
     /// The key of the event towards this subscription, the same over all retries.
     pub key: &'a str,
+    /// The `webhook-id` that the event keeps if it travels alone; `None` where its key makes one.
+    pub webhook_id: Option<&'a str>,
     /// The event's JSON text.
     pub json: Bytes,
     /// The event's trace context.
@@ -32,7 +34,7 @@ pub struct AttemptContext<'a> {
     pub schema: Schema,
     /// The number of attempts before this one.
     pub attempts_before: u16,
-    /// Whether the events are replayed dead letters.
+    /// Whether the events are sent again.
     pub replayed: bool,
     /// The number of deliveries of posthaste that the events came through before they were accepted: the most
     /// of any.
@@ -82,11 +84,11 @@ pub fn request(
     Ok((headers, body))
 }
 
-/// The id of a request, the same for the same events on every attempt: one event's own key, or for several a
-/// digest of theirs.
+/// The id of a request, the same for the same events on every attempt: what one event's own key makes, or the
+/// id that it keeps; for several a digest of their keys.
 pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
     if let [event] = events {
-        return format!("msg_{}", event.key);
+        return event.webhook_id.map_or_else(|| webhook_id_of(event.key), str::to_owned);
     }
     let mut digest = Sha256::new();
     for event in events {
@@ -94,6 +96,11 @@ pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
         digest.update(b"\n");
     }
     format!("msg_{}", hex::text(&digest.finalize()[..16]))
+}
+
+/// The id of a request with one event of this key.
+pub fn webhook_id_of(key: &str) -> String {
+    format!("msg_{key}")
 }
 
 fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {
@@ -163,7 +170,7 @@ mod tests {
 
     fn event(key: &str) -> Outgoing<'_> {
         let json = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{"n":1}}"#;
-        Outgoing { key, json: Bytes::from_static(json.as_bytes()), traceparent: None }
+        Outgoing { key, webhook_id: None, json: Bytes::from_static(json.as_bytes()), traceparent: None }
     }
 
     fn wire(subscription: &Subscription, events: &[Outgoing<'_>]) -> String {
@@ -280,5 +287,12 @@ mod tests {
         assert_ne!(id(&["a-0", "a-1"]), id(&["a-0", "a-2"]));
         assert_ne!(id(&["a-0", "a-1"]), id(&["a-0a-", "1"]));
         assert_eq!(id(&["a-0"]), "msg_a-0");
+    }
+
+    #[test]
+    fn an_event_that_travels_alone_keeps_the_id_that_it_has() {
+        let kept = Outgoing { webhook_id: Some("msg_b-3"), ..event("a-0") };
+        assert_eq!(webhook_id(std::slice::from_ref(&kept)), "msg_b-3");
+        assert_eq!(webhook_id(&[kept, event("a-1")]), webhook_id(&[event("a-0"), event("a-1")]));
     }
 }

@@ -205,7 +205,7 @@ fn tried(delivery: &Delivery, last: Option<LastAttempt>, entries: Vec<Entry>) ->
 }
 
 /// Whether the event is dropped. If there is no policy, because the subscription is gone, everything is kept.
-pub(super) fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bool {
+pub(crate) fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bool {
     policy.is_some_and(|policy| {
         !policy.enabled || (reason == DeadLetterReason::TimeToLiveExceeded && !policy.on_expiry)
     })

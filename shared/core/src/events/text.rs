@@ -23,7 +23,7 @@ pub fn fits_into_a_message(json: &[u8]) -> bool {
 
 /// The text with every character that SQS refuses escaped, for a text of our own making. In valid JSON such a
 /// character lies in a string, so the escape means the same.
-pub(super) fn escape_refused(json: &str) -> Cow<'_, str> {
+pub(crate) fn escape_refused(json: &str) -> Cow<'_, str> {
     if fits_into_a_message(json.as_bytes()) {
         return Cow::Borrowed(json);
     }

@@ -83,13 +83,20 @@ pub struct Entry {
     pub payload: Payload,
 }
 
-/// Marks of an event that is not an ordinary one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Marks of an event that is not an ordinary one. An older program knows `notice` and `replayed` only, and
+/// drops the others with the next retry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Marks {
     /// A failure notice: if it cannot be delivered, there is no notice about it.
     pub notice: bool,
-    /// A replayed dead letter.
+    /// An event that is sent again, by a replay or by its id.
     pub replayed: bool,
+    /// An event that is sent again by its id. It is `replayed` too.
+    pub resent: bool,
+    /// The id of the replay that sends it again; `None` where an older program replayed it.
+    pub run: Option<String>,
+    /// The `webhook-id` under which it was sent before, and is sent again; `None` where its key makes one.
+    pub webhook_id: Option<String>,
 }
 
 /// A delivery that was given up.

@@ -83,6 +83,11 @@ impl EndpointUrl {
         &self.0[url::Position::BeforePath..url::Position::AfterQuery]
     }
 
+    /// The URL without its query, which may hold a token.
+    pub fn without_query(&self) -> &str {
+        &self.0[..url::Position::AfterPath]
+    }
+
     /// Whether its query holds an access token, so that no cache on the way may store its requests.
     /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#32-uri-query-parameter>
     pub fn has_access_token(&self) -> bool {
@@ -174,5 +179,6 @@ mod tests {
         let url = EndpointUrl::parse("https://a.example/hook?token=s3cret").unwrap();
         assert_eq!(format!("{url:?}"), "https://a.example:443/hook");
         assert_eq!(url.path_and_query(), "/hook?token=s3cret");
+        assert_eq!(url.without_query(), "https://a.example/hook");
     }
 }

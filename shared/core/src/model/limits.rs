@@ -351,3 +351,63 @@ pub const REPLAY_FAILURES_SHOWN_MAX: usize = 20;
 
 /// The time for which a replay that ended can be looked at.
 pub const REPLAY_KEPT: Duration = Duration::from_hours(30 * 24);
+
+// --- Delivery log ---
+
+/// Largest message of records, in bytes: below the 1,048,576 of SQS, with room for its attributes.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
+pub const RECORDS_MESSAGE_BYTES_MAX: usize = 900_000;
+
+/// Most characters of an event's id, source, type or subject in the delivery log. Longer ones are cut.
+pub const LOG_TEXT_CHARS_MAX: usize = 1_024;
+
+/// Bytes of an answer's body that the delivery log keeps.
+pub const LOG_ANSWER_BYTES_MAX: usize = 256;
+
+/// Largest payload in the delivery log, in bytes. Of a larger one it keeps the reference.
+pub const LOG_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Most records that a look-up by an id answers. An event has one for each attempt and subscription; ids that
+/// repeat without end must not fill the memory.
+pub const LOG_LOOK_UP_RECORDS_MAX: usize = 1_000;
+
+/// Most records in one row group of the log's files. Measured: smaller ones make a look-up read more ranges,
+/// larger ones make it read more bytes.
+pub const LOG_ROW_GROUP_RECORDS_MAX: usize = 50_000;
+
+/// Bytes of payloads and other long texts in one row group before the next one is begun: what a merge holds
+/// in memory.
+pub const LOG_ROW_GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Largest file that a merge makes, in bytes, but for its last row group.
+pub const LOG_FILE_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
+/// Largest object in the delivery log's store, in bytes: a file that a merge makes, with its last row group.
+pub const LOG_OBJECT_BYTES_MAX: u64 = LOG_FILE_BYTES_MAX + LOG_ROW_GROUP_BYTES_MAX as u64;
+
+/// Most bytes of the files that one merge of the delivery log reads. Small records take 50 bytes of a file
+/// and 48 of memory while they are merged, so it takes up to 130 MB for them.
+pub const LOG_MERGE_BYTES_MAX: u64 = LOG_FILE_BYTES_MAX;
+
+/// Most files that one merge of the delivery log reads, each through an open file: Lambda allows 1,024.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+pub const LOG_MERGE_FILES_MAX: usize = 200;
+
+/// Time after the end of an hour of the delivery log until its files are merged into one: longer than records
+/// wait for others (60 s on AWS) and than one invocation takes (2 min).
+pub const LOG_HOUR_CLOSED_AFTER: Duration = Duration::from_mins(5);
+
+/// Time for which the embedded delivery log is kept by default.
+pub const LOG_RETENTION_DEFAULT: Duration = Duration::from_hours(7 * 24);
+
+/// Shortest time for which the embedded delivery log may keep records: whole hours are deleted.
+pub const LOG_RETENTION_MIN: Duration = Duration::from_hours(1);
+/// Longest time for which the embedded delivery log may keep records: ten years.
+pub const LOG_RETENTION_MAX: Duration = Duration::from_hours(3650 * 24);
+
+/// Share of the disk that the embedded delivery log takes at most by default, in per cent.
+pub const LOG_DISK_PERCENT_DEFAULT: u64 = 5;
+
+/// Bytes of the embedded delivery log that are kept although the disk is nearly full: to delete them would
+/// free next to nothing.
+pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;

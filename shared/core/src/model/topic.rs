@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use crate::attempt::{Batching, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
 use crate::filter::{Filter, FilterSet};
 use crate::model::{
-    ContentMode, Created, Creation, EndpointUrl, Identity, InputMapping, Lifetime, Schema, Secret,
-    SubscriptionName, Timestamp, TopicName,
+    ContentMode, Created, Creation, DeliveryLogMode, EndpointUrl, Identity, InputMapping, Lifetime, Schema,
+    Secret, SubscriptionName, Timestamp, TopicName,
 };
 use crate::pressure::Tier;
 use crate::word::display_the_word;
@@ -36,6 +36,8 @@ pub struct Topic {
     pub auto_delete_on_idle: Option<Duration>,
     /// The topic that notices about its deliveries go to. It may be missing.
     pub notices_topic: Option<TopicName>,
+    /// How much the delivery log keeps of its deliveries. `None` is the installation's default.
+    pub delivery_log: Option<DeliveryLogMode>,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
     /// The subscriptions, by folded name.
@@ -78,6 +80,8 @@ pub struct Subscription {
     pub signing: Vec<SigningSecret>,
     /// The time for which it exists.
     pub lifetime: Lifetime,
+    /// How much the delivery log keeps of its topic's deliveries. `None` is the installation's default.
+    pub delivery_log: Option<DeliveryLogMode>,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].
     pub status: Status,
     /// The time until which the endpoint may consent while it is [`Status::Pending`].
@@ -135,6 +139,13 @@ impl Subscription {
     /// The endpoints that its events go to, in the order in which they are tried.
     pub fn endpoints(&self) -> impl Iterator<Item = &EndpointUrl> {
         std::iter::once(&self.endpoint).chain(&self.fallback)
+    }
+
+    /// Texts that must not be shown: the signing secrets, those included that have ended, and the values of
+    /// the headers that it adds.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let signing = self.signing.iter().map(|secret| secret.text().expose());
+        signing.chain(self.delivery_headers.iter().filter_map(DeliveryHeader::fixed_text))
     }
 
     /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline

@@ -5,7 +5,7 @@ use super::settings::GIB;
 use super::table::FORMULA_STEPS;
 use super::{
     Bound, DiskConstants, PressureSettings, Readings, Resource, Row, SettingsError, Space, ThresholdRule,
-    ThresholdSettings, Thresholds, Usage, rule,
+    ThresholdSettings, Thresholds, Usage, rule, table,
 };
 
 /// The highest share of memory the process may take, in per cent (`PercentagePrivateBytesUsedHighThreshold`).
@@ -35,6 +35,17 @@ impl PressureSettings {
             check(row.resource, row.resource.keys(), thresholds)?;
         }
         Ok(thresholds)
+    }
+
+    /// The share of a disk, in per cent, below which no level of it is above Normal, where database and
+    /// journal both lie on it. `None` if nothing is measured, or the disk is too small for its formula.
+    pub fn calm_disk_percent(&self, disk: Usage) -> Option<u64> {
+        let readings =
+            Readings { database: Some(Space::Disk(disk)), log_disk: Some(disk), ..Readings::default() };
+        let is_of_disk = |row: &&Row| matches!(row.resource, Resource::DatabaseDisk | Resource::LogDisk);
+        let rows = table(self.profile).iter().filter(is_of_disk);
+        let normal = |row| Some(self.thresholds_of(row, &readings).ok()??.normal);
+        rows.filter_map(normal).min().filter(|_| self.enable_resource_monitoring)
     }
 
     /// The thresholds of the share of messages in flight. Those of a disk say nothing about it.
@@ -128,8 +139,8 @@ fn with_room_below(high: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Profile;
     use super::super::settings::MIB;
-    use super::super::{Profile, table};
     use super::*;
 
     const TIB: u64 = 1024 * GIB;
@@ -172,6 +183,19 @@ mod tests {
         settings.thresholds.insert(Resource::LogDisk, set);
         assert_eq!(settings.validate_machine(&small), Ok(()));
         assert_eq!(settings.validate_machine(&Readings::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_disk_is_calm_below_the_lower_of_its_normal_thresholds() {
+        let disk = Usage { used: 0, total: 100 * GIB };
+        let mut settings = PressureSettings::default();
+        assert_eq!(settings.calm_disk_percent(disk), Some(94));
+        let set = ThresholdSettings { high: Some(80), ..ThresholdSettings::default() };
+        settings.thresholds.insert(Resource::DatabaseDisk, set);
+        assert_eq!(settings.calm_disk_percent(disk), Some(76));
+        assert_eq!(settings.calm_disk_percent(Usage { used: 0, total: MIB }), Some(76));
+        settings.enable_resource_monitoring = false;
+        assert_eq!(settings.calm_disk_percent(disk), None);
     }
 
     #[test]

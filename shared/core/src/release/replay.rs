@@ -1,10 +1,14 @@
 //! Replay: which dead letters are delivered again, and when each of them may go. The job is
-//! stored as a [`ReplayRecord`](crate::stored::ReplayRecord); wake lists, reads and sends.
+//! stored as a [`ReplayRecord`](crate::stored::ReplayRecord); wake lists, reads and sends. One event by its
+//! id is a [`Resend`], which manage sends.
 
+mod again;
 mod pace;
+mod resend;
 mod selection;
 mod sending;
 
 pub use pace::{PACE_HORIZON, Pace};
+pub use resend::Resend;
 pub use selection::{ReplayRequestError, Selection};
 pub use sending::{Replay, ReplayMessage, Sendable};

@@ -16,7 +16,7 @@ mod members;
 mod restore;
 
 pub use self::key::{WrittenIn, dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of};
-pub use self::restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all};
+pub use self::restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all, restore_logged};
 
 /// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An
 /// event that was never tried has no time of a last attempt, and no outcome unless it expired. Members of the

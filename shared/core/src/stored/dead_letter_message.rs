@@ -61,7 +61,7 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Timestamp;
+    use crate::model::{Marks, Timestamp};
     use crate::stored::delivery::tests::{delivery, identified};
 
     const DEAD_LETTER_V1_IDENTITY: &str = include_str!("fixtures/dead-letter-v1-identity.json");
@@ -108,6 +108,14 @@ mod tests {
         assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_DROPPED.trim_end());
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_DROPPED.as_bytes()));
         assert_eq!(read.unwrap(), letter);
+    }
+
+    #[test]
+    fn a_dead_letter_keeps_the_marks_of_its_events() {
+        let again = Marks { replayed: true, run: Some("r".to_owned()), ..Marks::default() };
+        let mut letter = dead_letter();
+        letter.delivery.events[0].marks = again;
+        assert_eq!(parse_dead_letter(&render_dead_letter(&letter)).unwrap(), letter);
     }
 
     #[test]

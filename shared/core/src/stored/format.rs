@@ -20,11 +20,11 @@ pub enum FormatError {
 
 /// A versioned JSON format.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Format {
+pub(crate) struct Format {
     /// The name in errors, with its article.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The newest version that this program reads.
-    pub(super) newest: u32,
+    pub(crate) newest: u32,
 }
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ struct Versioned<T> {
 impl Format {
     /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be of a newer
     /// version.
-    pub(super) fn parse<'a, T: Deserialize<'a>>(
+    pub(crate) fn parse<'a, T: Deserialize<'a>>(
         self,
         bytes: &'a [u8],
         version: impl FnOnce(&T) -> u32,
@@ -64,7 +64,7 @@ impl Format {
     }
 
     /// The error of bytes that are JSON of the right version, but break another rule of the format.
-    pub(super) fn malformed(self, why: &str) -> FormatError {
+    pub(crate) fn malformed(self, why: &str) -> FormatError {
         FormatError::Malformed(self.name, serde::de::Error::custom(why))
     }
 

@@ -17,10 +17,13 @@ pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
 pub use super::topic::{TOPICS, topic, topic_name};
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{PAYLOAD_KEPT, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions whose parked deliveries are to go out at once.
 pub const FORCING: &str = "forcing/";
+
+/// The lease that keeps record from merging twice at once.
+pub const RECORD_LEASE: &str = "leases/record.json";
 
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
@@ -76,6 +79,14 @@ pub fn payloads_before(day: Timestamp) -> String {
     format!("{PAYLOADS}{}/", day_key(day))
 }
 
+/// The time until which the payload of this key is kept at least. `None` if it is not such a key.
+pub fn payload_kept_until(key: &str) -> Option<Timestamp> {
+    let (day, _) = key.strip_prefix(PAYLOADS)?.split_once('/')?;
+    let (year, month, day) = (day.get(..4)?, day.get(4..6)?, day.get(6..)?);
+    let stored = Timestamp::parse(&format!("{year}-{month}-{day}T00:00:00Z")).ok()?;
+    Some(stored + PAYLOAD_KEPT)
+}
+
 /// The key of the marker that a topic is temporary, or has temporary subscriptions.
 pub fn temporary(topic: &TopicName) -> String {
     format!("{TEMPORARY}{}", topic.folded())
@@ -89,7 +100,7 @@ pub fn temporary_topic(key: &str) -> Option<TopicName> {
 /// Whether a damaged object of this key may be deleted: its content is found out again, and it holds no
 /// event.
 pub fn begins_anew(key: &str) -> bool {
-    let whole = [WAKE_LEASE, PRESSURE_KEY];
+    let whole = [RECORD_LEASE, WAKE_LEASE, PRESSURE_KEY];
     let prefixes = [ACTIVITY, DRAIN, LINKS, RATES];
     whole.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
 }
@@ -97,6 +108,16 @@ pub fn begins_anew(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_payload_s_key_says_until_when_it_is_kept() {
+        let until = |key: &str| payload_kept_until(key).map(|until| until.to_string());
+        let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
+        assert_eq!(until(&payload(at, "x")), Some("2026-03-22T00:00:00.000Z".to_owned()));
+        for other in ["", "payloads/x", "payloads/20261/x", "parked/20260307/x", "payloads/2026ü07/x"] {
+            assert_eq!(until(other), None, "{other}");
+        }
+    }
 
     fn names() -> (TopicName, SubscriptionName) {
         (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap())

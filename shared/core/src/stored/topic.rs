@@ -4,7 +4,7 @@
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is deleted,
 //! with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
-//! `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-delivery-log.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -20,7 +20,8 @@ use crate::api::{
     compile_topic,
 };
 use crate::model::{
-    Created, CreationId, Creations, Secret, SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
+    Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic, TopicKeys,
+    TopicName,
 };
 
 /// The prefix of all topic records.
@@ -76,6 +77,10 @@ pub struct TopicRecord {
     /// a record without.
     #[serde(default, skip_serializing_if = "Creations::is_empty")]
     pub creations: Creations,
+    /// The place of `settings.delivery_log` in the stored record; `None` in memory. Older programs refuse
+    /// members of the settings that they do not know, and pass this one over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_log: Option<DeliveryLogMode>,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
@@ -108,13 +113,16 @@ impl TopicRecord {
             updated_at: now,
             deleted_at: None,
             creations: Creations::default(),
+            delivery_log: None,
             settings: TopicSettings::default(),
         }
     }
 
     /// Reads a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
-        Ok(FORMAT.parse(bytes, |record: &Self| record.v)?)
+        let mut record = FORMAT.parse(bytes, |record: &Self| record.v)?;
+        record.settings.delivery_log = record.delivery_log.take();
+        Ok(record)
     }
 
     /// The record without the signing secrets whose overlap has ended, so that nothing shows or counts them.
@@ -136,7 +144,10 @@ impl TopicRecord {
 
     /// Writes the record.
     pub fn render(&self) -> Bytes {
-        render(&Self { v: self.version(), ..self.clone() })
+        let mut stored = self.clone();
+        stored.delivery_log = stored.settings.delivery_log.take();
+        stored.v = stored.version();
+        render(&stored)
     }
 
     /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without
@@ -254,6 +265,9 @@ mod tests {
     /// Version 1 with identities, which the first program passes over. Never edited.
     const V1_IDENTITIES: &str = include_str!("fixtures/topic-v1-identities.json");
 
+    /// Version 1 with a mode of the delivery log, which older programs pass over. Never edited.
+    const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
+
     /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never
     /// edited.
     const V2_ROTATED: &str = include_str!("fixtures/topic-v2-rotated.json");
@@ -319,6 +333,18 @@ mod tests {
         let at = |creation: Option<Creation>| creation.unwrap().at;
         assert_eq!((at(created.topic), at(created.subscription)), (Some(topic.created_at), None));
         assert!(record.tombstone(Timestamp::EPOCH).creations.is_empty());
+    }
+
+    #[test]
+    fn a_record_with_a_mode_of_the_delivery_log_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V1_DELIVERY_LOG.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_DELIVERY_LOG.trim_end());
+        let (of_settings, topic) = (record.settings.delivery_log, record.compile().unwrap());
+        let compiled = [of_settings, topic.delivery_log, topic.subscriptions["billing"].delivery_log];
+        assert_eq!(compiled, [Some(DeliveryLogMode::Off); 3]);
+        assert_eq!(record.clone().tombstone(Timestamp::EPOCH).settings.delivery_log, None);
+        let older = TopicRecord::parse(V1.as_bytes()).unwrap().compile().unwrap();
+        assert_eq!([older.delivery_log, older.subscriptions["billing"].delivery_log], [None; 2]);
     }
 
     #[test]

@@ -1,27 +1,14 @@
-//! The lease of wake, at [`layout::WAKE_LEASE`](super::layout::WAKE_LEASE): the time at which it lapses, and
-//! the checkpoint that a run leaves for the next. It has no version: a member that is missing has its
-//! default, and an object that cannot be read is replaced. wake alone reads and writes it. Fixture:
-//! `wake-lease.json`.
+//! The lease of wake, at [`layout::WAKE_LEASE`](super::layout::WAKE_LEASE): a [`StoredLease`] with the
+//! checkpoint that a run leaves for the next. Leases of older programs have nothing but their time. wake
+//! alone reads and writes it. Fixture: `wake-lease.json`.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::lease::StoredLease;
 use crate::model::Timestamp;
 
-/// A lease as it is stored. Those of older programs have nothing but their time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WakeLease {
-    /// The time at which it lapses.
-    pub lapses_at: Timestamp,
-    /// A UUID of the run that holds it, or held it last. No two runs write the same bytes, or a store that
-    /// recognizes its own write by them would let both in.
-    #[serde(default)]
-    pub holder: String,
-    /// The checkpoint of the last run.
-    #[serde(flatten)]
-    pub checkpoint: Checkpoint,
-}
+/// The lease of wake as it is stored.
+pub type WakeLease = StoredLease<Checkpoint>;
 
 /// The progress of one run, from which the next one goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,19 +53,6 @@ pub struct SetBackScan {
     /// moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_after: Option<String>,
-}
-
-impl WakeLease {
-    /// Reads a lease; `None` if the object says nothing.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
-    }
-
-    /// Writes the lease.
-    pub fn render(&self) -> Bytes {
-        // Texts and numbers: serialising them cannot fail.
-        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
-    }
 }
 
 #[cfg(test)]

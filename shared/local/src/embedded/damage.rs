@@ -29,7 +29,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Moves a damaged message to the redrive queue: it is kept as it is instead of being sent.
-pub(super) fn set_aside(queues: &[QueueState; 3], sequence: u64, now: Timestamp) {
+pub(super) fn set_aside(queues: &[QueueState], sequence: u64, now: Timestamp) {
     tracing::error!(sequence, "a message is damaged on disk: it is not sent but kept as a dead letter");
     let redrive = usize::from(number_of(QueueName::Redrive));
     queues[redrive].index.lock().insert(sequence, "", Timestamp::EPOCH, now);

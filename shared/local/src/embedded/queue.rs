@@ -48,7 +48,7 @@ impl<C: Clock> LocalQueue<C> {
         let bytes = sizes.clone().sum();
         let _counted = match self.name {
             QueueName::Deliveries => shared.counters.publish(sizes, self.clock.monotonic()),
-            QueueName::DeadLetters | QueueName::Redrive => shared.counters.write(),
+            QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => shared.counters.write(),
         };
         let room = shared.inbox.room(bytes).await;
         answer(doing, shared.inbox.push(Work::Messages { messages, instead_of: None }, room).await)

@@ -4,7 +4,8 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
 /// All queues, in the order of their numbers on disk.
-pub(super) const QUEUES: [QueueName; 3] = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
+pub(super) const QUEUES: [QueueName; 4] =
+    [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive, QueueName::Records];
 
 /// The layout this code writes.
 const VERSION: u8 = 2;
@@ -101,6 +102,7 @@ pub(super) const fn number_of(queue: QueueName) -> u8 {
         QueueName::Deliveries => 0,
         QueueName::DeadLetters => 1,
         QueueName::Redrive => 2,
+        QueueName::Records => 3,
     }
 }
 
@@ -127,10 +129,23 @@ mod tests {
         assert!(!is_verifiable(&record) && is_verifiable(&written(&header, b"body")));
     }
 
+    #[test]
+    fn the_numbers_of_queues_on_disk_never_change() {
+        let number = |queue| {
+            let header = Header { queue, group: "", sent_at: Timestamp::EPOCH, due: Timestamp::EPOCH };
+            written(&header, b"")[1]
+        };
+        assert_eq!(QUEUES.map(number), [0, 1, 2, 3]);
+        assert_eq!(
+            QUEUES.map(|queue| queue.to_string()),
+            ["deliveries", "deadletters", "redrive", "records"]
+        );
+    }
+
     proptest! {
         #[test]
         fn every_record_survives_writing_and_reading(
-            queue in 0_usize..3,
+            queue in 0..QUEUES.len(),
             group in "[!-~]{0,128}",
             sent in any::<u64>(),
             due in any::<u64>(),

@@ -13,7 +13,7 @@ use super::gauges::Counters;
 use super::inbox::Inbox;
 use super::index::Now;
 use super::queue_state::QueueState;
-use super::record::number_of;
+use super::record::{QUEUES, number_of};
 use super::versions::Versions;
 
 /// The handle that all users of a store hold; dropping the last one ends the commit thread.
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) folder_id: u64,
     pub(super) opening: u64,
     pub(super) inbox: Inbox,
-    pub(super) queues: [QueueState; 3],
+    pub(super) queues: [QueueState; QUEUES.len()],
     pub(super) bodies: Mutex<Bodies>,
     pub(super) versions: Versions,
     pub(super) counters: Arc<Counters>,

@@ -1,14 +1,14 @@
 //! The state objects: the `ObjectStore` port over the engine, in the same group commit as the queues.
 
 use std::error::Error;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_core::stored::{PAYLOADS, layout};
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
-    validate,
+    part_of, validate,
 };
 use redb::ReadTransaction;
 
@@ -124,6 +124,11 @@ impl ObjectStore for StateStore {
             versions.learn(key, version, changes);
         }
         Ok(found)
+    }
+
+    /// Reads the object whole, because its digest is that of the whole.
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        part_of(self.get(key).await?, &range)
     }
 
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {

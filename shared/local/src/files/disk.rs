@@ -2,6 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use posthaste_ports::{ErrorKind, PortError};
@@ -41,6 +43,37 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if means_absent(&error) || error.kind() == io::ErrorKind::IsADirectory => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// A part of a file.
+pub(super) enum Part {
+    /// All bytes that were asked for.
+    Whole(Vec<u8>),
+    /// None: the file ends before.
+    Short {
+        /// Its length, in bytes.
+        length: u64,
+    },
+}
+
+/// A part of a file, without the rest of it; `None` if there is no file, or a folder instead.
+pub(super) fn read_range(path: &Path, range: &Range<u64>) -> io::Result<Option<Part>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if means_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let found = file.metadata()?;
+    if found.is_dir() {
+        return Ok(None);
+    }
+    if found.len() < range.end {
+        return Ok(Some(Part::Short { length: found.len() }));
+    }
+    let length = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(Some(Part::Whole(bytes)))
 }
 
 /// True if there is a file, or anything else that is no folder.

@@ -33,6 +33,21 @@ async fn an_object_is_a_plain_file_where_its_key_says() {
 }
 
 #[tokio::test]
+async fn a_range_of_a_file_is_read_without_the_rest_of_it() {
+    let (folder, store) = store();
+    let key = "a/sparse";
+    put(&store, key, "first").await.unwrap();
+    // More than there is memory for: its last bytes alone are read.
+    let length = 1 << 42;
+    let file = std::fs::File::options().write(true).open(folder.path().join("dead-letters").join(key));
+    file.and_then(|file| file.set_len(length)).unwrap();
+    assert_eq!(store.get_range(key, 3..6).await.unwrap(), "st\0");
+    assert_eq!(store.get_range(key, length - 2..length).await.unwrap(), "\0\0");
+    let beyond = store.get_range(key, 0..length + 1).await;
+    assert_eq!(beyond.map_err(|e| e.kind), Err(ErrorKind::Damaged));
+}
+
+#[tokio::test]
 async fn what_a_crash_left_half_written_is_removed_at_start_and_never_listed() {
     let (folder, store) = store();
     put(&store, "a/b", "kept").await.unwrap();

@@ -44,7 +44,7 @@ impl Payloads {
 }
 
 /// The origin that all events of a fan-out have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The marks of the events.
     pub marks: Marks,
@@ -180,7 +180,7 @@ impl Request<'_> {
                 self.topic.default_time_to_live,
             ),
             traceparent: event.traceparent().map(str::to_owned),
-            marks: self.origin.marks,
+            marks: self.origin.marks.clone(),
             envelope: self.envelope(schema, index).cloned(),
             payload: self.payloads.0[schema as usize][index].clone(),
         }

@@ -27,7 +27,7 @@ pub trait QueueHarness: Sync {
     /// The adapter.
     type Queue: QueueSender + QueueReceiver;
 
-    /// Three fresh and empty queues of one set: successors of one may go to the others.
+    /// Fresh and empty queues of one set: successors of one may go to the others.
     fn fresh(&self) -> impl Future<Output = QueueSet<Self::Queue>>;
 
     /// Lets `length` pass: a clock that is moved, or a real wait.
@@ -49,6 +49,8 @@ pub struct QueueSet<Q> {
     pub dead_letters: Q,
     /// The redrive queue.
     pub redrive: Q,
+    /// The queue of records.
+    pub records: Q,
 }
 
 /// The differences between backends.
@@ -104,6 +106,7 @@ pub async fn run<H: QueueHarness>(harness: &H) {
         settling::a_stale_receipt_changes_no_visibility,
         settling::visibility_over_twelve_hours_is_refused,
         settling::replace_puts_successors_in_the_place_of_a_message,
+        settling::successors_go_to_every_queue_of_the_set,
         settling::replace_by_nothing_deletes,
         settling::replace_is_refused_whole_if_a_successor_is_invalid,
     ];
@@ -230,6 +233,7 @@ mod tests {
                 deliveries: beside(QueueName::Deliveries),
                 dead_letters: beside(QueueName::DeadLetters),
                 redrive: beside(QueueName::Redrive),
+                records: beside(QueueName::Records),
             }
         }
 

@@ -33,7 +33,9 @@ pub(super) fn perform(call: &Call, shared: &Shared) -> Answer {
 fn effect(call: &Call, buckets: &mut Buckets, shared: &Shared) -> Result<Answer, Error> {
     let bucket = buckets.named(&call.bucket)?;
     match &call.request {
-        Request::Get { key, if_none_match } => bucket.get(key, if_none_match.as_deref()),
+        Request::Get { key, if_none_match, range } => {
+            bucket.get(key, if_none_match.as_deref(), range.as_ref())
+        }
         Request::Put { key, bytes, condition } => {
             bucket.put(key, bytes, condition.as_ref(), shared.clock.now())
         }

@@ -38,6 +38,8 @@ def every_trouble_has_its_alarm(stack):
         ("NumberOfMessagesSent", "DeadLettersQueue.QueueName"),
         ("ApproximateAgeOfOldestMessage", "DeadLettersQueue.QueueName"),
         ("ApproximateAgeOfOldestMessage", "DeliveriesQueue.QueueName"),
+        ("ApproximateAgeOfOldestMessage", "RecordsQueue.QueueName"),
+        ("LogRecordsLostCount",),
         ("OldestUnwrittenDeadLetterInSeconds",),
         ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
         *(

@@ -61,6 +61,14 @@ def state_has_former_versions_for_a_time(stack):
 
 
 @rule
+def the_log_keeps_no_former_versions(stack):
+    """Payloads are erased by the log's retention. A version would outlive it."""
+    status = stack.of("AWS::S3::Bucket")["LogBucket"].get("VersioningConfiguration")
+    if status is not None:
+        yield f"LogBucket: its versioning is {status}"
+
+
+@rule
 def objects_go_when_nothing_needs_them(stack):
     limits = (ROOT / "shared/core/src/model/limits.rs").read_text()
     payload_hours = int(re.search(r"PAYLOAD_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
@@ -68,12 +76,14 @@ def objects_go_when_nothing_needs_them(stack):
     replay_days = int(re.search(r"REPLAY_KEPT: Duration = Duration::from_hours\((\d+) \* 24\)", limits)[1])
     late_hours = int(re.search(r"LATE_NOTE_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     retention = int(stack.parameters["DeadLetterRetentionDays"])
+    log_days = int(stack.parameters["DeliveryLogRetentionDays"])
     expected = {
         "StateBucket": {
             "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "rates/": 1,
             "late/": late_hours // 24, "replays/": replay_days,
         },
         "DeadLetterBucket": {None: retention} if retention else {},
+        "LogBucket": {None: log_days},
     }
     for name, bucket in stack.of("AWS::S3::Bucket").items():
         found = {

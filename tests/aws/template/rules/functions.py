@@ -22,9 +22,14 @@ def concurrency_is_bounded_and_fits_what_is_reserved(stack):
         wanted = [one.get("ScalingConfig", {}).get("MaximumConcurrency") for one in mine.values()]
         if None in wanted:
             yield f"{name}: an event source has no MaximumConcurrency"
-        elif sum(wanted) > function.get("ReservedConcurrentExecutions", sum(wanted)):
+        elif used(stack, name, wanted) > function.get("ReservedConcurrentExecutions", sum(wanted) + 1):
             reserved = function["ReservedConcurrentExecutions"]
-            yield f"{name}: event sources use {sum(wanted)} at once, but {reserved} are reserved"
+            yield f"{name}: uses {used(stack, name, wanted)} at once, but {reserved} are reserved"
+
+
+def used(stack, name, sources):
+    """The invocations at once: those of the function's event sources, and one of its schedule."""
+    return sum(sources) + (name in scheduled_functions(stack))
 
 
 @rule
@@ -42,6 +47,7 @@ RESERVATIONS = {
     "DeadletterFunction": ["ReserveBackgroundConcurrency"],
     "MonitorFunction": ["ReserveBackgroundConcurrency"],
     "ManageFunction": ["ManageReservedConcurrency"],
+    "RecordFunction": ["ReserveBackgroundConcurrency"],
 }
 
 
@@ -97,9 +103,8 @@ def logs_are_json_and_kept_for_a_time(stack):
 
 @rule
 def schedules_are_never_retried(stack):
-    rules = stack.of("AWS::Events::Rule").values()
-    scheduled = {target["Arn"].removesuffix(".Arn"): target for one in rules for target in one["Targets"]}
-    if set(scheduled) != {"WakeFunction", "MonitorFunction"}:
+    scheduled = scheduled_functions(stack)
+    if set(scheduled) != {"WakeFunction", "MonitorFunction", "RecordFunction"}:
         yield f"scheduled are {sorted(scheduled)}"
     once = {
         one["FunctionName"]: one["MaximumRetryAttempts"]
@@ -116,6 +121,12 @@ def functions_run_on_the_processor_asked_for(stack):
         expected = ("provided.al2023", "bootstrap", [stack.parameters["Architecture"]])
         if (function["Runtime"], function["Handler"], function["Architectures"]) != expected:
             yield f"{name}: not {expected}"
+
+
+def scheduled_functions(stack):
+    """The targets of schedules, by the name of their function."""
+    rules = stack.of("AWS::Events::Rule").values()
+    return {target["Arn"].removesuffix(".Arn"): target for one in rules for target in one["Targets"]}
 
 
 def functions(stack):

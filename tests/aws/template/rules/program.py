@@ -43,7 +43,10 @@ def what_sam_builds_is_what_was_measured(stack):
 
 @rule
 def timeouts_are_those_the_code_counts_with(stack):
-    expected = {"Publish": 75, "Deliver": 120, "Wake": 60, "Deadletter": 60, "Monitor": 60, "Manage": 30}
+    expected = {
+        "Publish": 75, "Deliver": 120, "Wake": 60, "Deadletter": 60, "Monitor": 60, "Manage": 30,
+        "Record": 120,
+    }
     found = {
         name.removesuffix("Function"): one["Timeout"]
         for name, one in stack.of("AWS::Lambda::Function").items()

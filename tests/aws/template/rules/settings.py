@@ -62,8 +62,10 @@ def outputs_say_where_everything_is(stack):
         "ManageUrl": {"Fn::GetAtt": ["ManageFunctionUrl", "FunctionUrl"]},
         "StateBucketName": {"Ref": "StateBucket"},
         "DeadLetterBucketName": {"Ref": "DeadLetterBucket"},
+        "LogBucketName": {"Ref": "LogBucket"},
         "DeliveriesQueueUrl": {"Ref": "DeliveriesQueue"},
         "DeadLettersQueueUrl": {"Ref": "DeadLettersQueue"},
+        "RecordsQueueUrl": {"Ref": "RecordsQueue"},
         "RedriveQueueUrl": {"Ref": "RedriveQueue"},
     }
     for name, value in expected.items():

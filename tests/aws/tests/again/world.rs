@@ -8,11 +8,11 @@ use futures_util::future::{Either, join_all, select};
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::delivery::group;
-use posthaste_core::model::{Delivery, Payload, SubscriptionName, TopicName};
+use posthaste_core::model::{Delivery, DeliveryLogMode, Payload, SubscriptionName, TopicName};
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_ports::{
     BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender,
     ReceiveRequest, ReceivedMessage,
@@ -37,11 +37,12 @@ pub(crate) const BATCH_MAX: usize = 10;
 
 pub(crate) const DELIVERIES: &str = "deliveries";
 pub(crate) const DEAD_LETTERS: &str = "deadletters";
+const RECORDS: &str = "records";
 const STATE: &str = "state";
 
 type Queue = SqsQueue<ManualClock>;
 pub(crate) type Worker =
-    Deliver<Bundle<Queue, S3Store, S3Store, ScriptedEndpoint, ManualClock, SeededEntropy>>;
+    Deliver<Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, ManualClock, SeededEntropy>>;
 
 /// A subscription whose endpoint answers by script.
 pub(crate) struct World {
@@ -62,6 +63,7 @@ impl World {
         let urls = QueueUrls::from([
             (QueueName::Deliveries, double.queue(DELIVERIES, None)),
             (QueueName::DeadLetters, double.queue(DEAD_LETTERS, None)),
+            (QueueName::Records, double.queue(RECORDS, None)),
         ]);
         let clients = clients(&double.endpoint());
         let mapping = clients.queue(QueueName::Deliveries, urls.clone(), clock.clone());
@@ -73,6 +75,7 @@ impl World {
         let state = || self.clients.store(STATE);
         let ports = DeliverPorts {
             queue: self.clients.queue(QueueName::Deliveries, self.urls.clone(), self.clock.clone()),
+            records: self.clients.queue(QueueName::Records, self.urls.clone(), self.clock.clone()),
             state: state(),
             registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
             links: LinkHealth::new(state(), self.clock.clone(), HealthSettings::default()),
@@ -81,7 +84,9 @@ impl World {
             entropy: SeededEntropy::new(1),
             drain: DrainMeter::default(),
         };
-        Deliver::new(ports, DeliverSettings::default())
+        // Kills come between sends and deletes of deliveries: the log's sends would be taken for them.
+        let (records, delivery_log) = (RecordsSettings::AWS, DeliveryLogMode::Off);
+        Deliver::new(ports, DeliverSettings { records, delivery_log, ..DeliverSettings::default() })
     }
 
     /// Puts deliveries of one event each into the queue, as publish does.

@@ -40,6 +40,7 @@ impl queue::QueueHarness for Doubled {
             (QueueName::Deliveries, self.double.queue("deliveries", Some(redrive))),
             (QueueName::DeadLetters, self.double.queue("deadletters", None)),
             (QueueName::Redrive, self.double.queue("redrive", None)),
+            (QueueName::Records, self.double.queue("records", None)),
         ]);
         let clients = clients(&self.double.endpoint());
         // The adapter's own short waits pass in real time: they are not the queue's.
@@ -48,6 +49,7 @@ impl queue::QueueHarness for Doubled {
             deliveries: of(QueueName::Deliveries),
             dead_letters: of(QueueName::DeadLetters),
             redrive: of(QueueName::Redrive),
+            records: of(QueueName::Records),
         }
     }
 

@@ -69,12 +69,14 @@ impl queue::QueueHarness for Emulated {
             (QueueName::Deliveries, self.make_queue("deliveries", Some(policy)).await),
             (QueueName::DeadLetters, self.make_queue("deadletters", None).await),
             (QueueName::Redrive, redrive),
+            (QueueName::Records, self.make_queue("records", None).await),
         ]);
         let of = |name| self.clients.queue(name, urls.clone(), SystemClock);
         queue::QueueSet {
             deliveries: of(QueueName::Deliveries),
             dead_letters: of(QueueName::DeadLetters),
             redrive: of(QueueName::Redrive),
+            records: of(QueueName::Records),
         }
     }
 

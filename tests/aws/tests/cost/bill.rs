@@ -34,10 +34,14 @@ pub(crate) struct Bill {
     pub(crate) wake: Requests,
     /// By the monitor.
     pub(crate) monitor: Requests,
+    /// By record and by its event source mapping; receives that brought nothing are left out.
+    pub(crate) record: Requests,
     /// Invocations of publish.
     pub(crate) publish_invocations: u64,
     /// Invocations of deliver.
     pub(crate) deliver_invocations: u64,
+    /// Invocations of record by its queue.
+    pub(crate) record_invocations: u64,
 }
 
 impl Requests {

@@ -14,13 +14,14 @@ mod world;
 use std::thread;
 use std::time::Duration;
 
+use posthaste_core::model::DeliveryLogMode;
 use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 use tokio::runtime;
 
-use crate::bill::Requests;
+use crate::bill::{Bill, Requests};
 use crate::event::event;
-use crate::prices::Dollars;
+use crate::prices::{Dollars, IDLE_MERGE, idle_month, log_per_million};
 use crate::scenario::{ALL, Outcome, Scenario};
 use crate::world::{IDLE_WAKE, START, World};
 
@@ -61,13 +62,20 @@ const DOLLARS: &str = "\
 | 10 % retried, 100 events/s | $0.58 | $0.01 | $0.40 | $0.99 |
 ";
 
+/// What the delivery log asks for with 6,000 deliveries.
+const LOG: [&str; 2] = [
+    "600 sends, 180 receives, 60 deletes, 2 puts, 2 invocations: $0.059",
+    "2340 sends, 234 receives, 234 deletes, 2 puts, 2 invocations: $0.190",
+];
+
 const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
 | wake | $2.00 |
 | monitor | $5.22 |
-| empty receives of the three mappings | $0.78 |
-| all | $7.99 |
+| merges | $0.03 |
+| empty receives of the four mappings | $1.04 |
+| all | $8.28 |
 ";
 
 #[test]
@@ -98,6 +106,71 @@ async fn a_minute_in_which_nothing_is_published_has_its_price_too() {
     world.wake().await;
     assert_eq!(world.bill.wake, Requests::default(), "{IDLE_WAKE:?} is what a run asks that finds nothing");
     assert_eq!(table::month(minute), MONTH);
+}
+
+/// Deliveries of a minute at 100 a second, and the most that the delivery log may add to a million of them,
+/// by the sizes of deliver's batches: ten an invocation, and 2.6 on average.
+const LOGGED: u32 = 6_000;
+const LOG_MAX: [(&[usize], f64); 2] = [(&[10], 0.06), (&[2, 3, 2, 3, 3], 0.20)];
+
+/// The most that the delivery log may add to a month in which nothing is published.
+const IDLE_LOG_MAX: f64 = 0.30;
+
+#[test]
+fn the_delivery_log_adds_so_much_to_a_million_deliveries() {
+    for ((sizes, most), expected) in LOG_MAX.into_iter().zip(LOG) {
+        let bill = in_room(|| logged(sizes));
+        let record = bill.record;
+        let dollars = log_per_million(&bill, LOGGED);
+        let found = format!(
+            "{} sends, {} receives, {} deletes, {} puts, {} invocations: ${dollars:.3}",
+            bill.deliver.sends, record.receives, record.deletes, record.puts, bill.record_invocations
+        );
+        assert_eq!(found, expected, "{sizes:?}");
+        assert!(dollars <= most, "{found}");
+    }
+}
+
+#[tokio::test]
+async fn a_merge_that_finds_nothing_asks_twice_and_a_month_of_them_stays_small() {
+    let mut world = World::new(&json!({})).await;
+    world.merge().await;
+    // The first looks at every hour there is, and remembers it.
+    world.bill.record = Requests::default();
+    world.clock.advance(Duration::from_mins(10));
+    world.merge().await;
+    assert_eq!(world.bill.record, IDLE_MERGE);
+    let rows = idle_month(Requests::default());
+    let of = |name: &str| rows.iter().find(|row| row.0 == name).expect("a row").1;
+    let added = of("merges") + of("empty receives of the four mappings") / 4.0;
+    assert!(added <= IDLE_LOG_MAX, "${added:.3}");
+}
+
+/// The bill of deliveries whose payloads are logged.
+async fn logged(sizes: &[usize]) -> Bill {
+    let subscription = json!({ "s": { "endpoint": { "url": "https://s.example.com/" } } });
+    let mut world = World::with_log(&subscription, DeliveryLogMode::Payloads).await;
+    for first in (0..LOGGED as usize).step_by(100) {
+        for id in first..first + 100 {
+            world.publish(&[event(id, START)]).await;
+        }
+        world.deliver_in(sizes).await;
+        world.clock.advance(Duration::from_secs(1));
+    }
+    world.record_all().await;
+    world.bill
+}
+
+/// Runs a scenario on a thread with room for it.
+fn in_room<F: Future<Output = Bill>>(scenario: impl FnOnce() -> F + Send) -> Bill {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK_BYTES);
+        let run = || {
+            let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(scenario())
+        };
+        thread.spawn_scoped(scope, run).expect("a thread").join().expect("a scenario that ends")
+    })
 }
 
 #[tokio::test]

@@ -29,6 +29,7 @@ const PUBLISH_GB: f64 = 0.25;
 const DELIVER_GB: f64 = 0.5;
 const WAKE_GB: f64 = 0.25;
 const MONITOR_GB: f64 = 0.125;
+const RECORD_GB: f64 = 1.0;
 
 /// The assumed length of an invocation, which is not measured. S3 and SQS answer in some 10 ms, an endpoint
 /// in 100 ms, and the events of one batch are posted side by side. Our own CPU is below a millisecond
@@ -36,6 +37,10 @@ const MONITOR_GB: f64 = 0.125;
 const PUBLISH_SECONDS: f64 = 0.025;
 const DELIVER_SECONDS: f64 = 0.120;
 const WAKE_SECONDS: f64 = 0.060;
+const MERGE_SECONDS: f64 = 0.050;
+
+/// 6 MB of records are read, written into a file, which is compressed, and put.
+const RECORD_SECONDS: f64 = 0.200;
 
 /// The monitor samples through its minute; the last of six samples begins after 50 s.
 const MONITOR_SECONDS: f64 = 50.0;
@@ -47,7 +52,14 @@ const POLLERS: f64 = 5.0;
 const RECEIVES_PER_MINUTE: f64 = 3.0;
 
 /// Queues with an event source mapping.
-const QUEUES: f64 = 3.0;
+const QUEUES: f64 = 4.0;
+
+/// Requests of a merge that finds nothing: the lease is read, and the hours of the log are listed.
+pub(crate) const IDLE_MERGE: Requests =
+    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 1, gets: 1 };
+
+/// Merges in a minute: the template's schedule.
+const MERGES_PER_MINUTE: f64 = 0.1;
 
 /// Dollars by service.
 #[derive(Debug, Clone, Copy)]
@@ -80,17 +92,33 @@ impl Dollars {
     }
 }
 
+/// The price that the delivery log adds to a million deliveries. A bill without retries has no sends of
+/// deliver but those of records. Each file is read once more, by a merge.
+pub(crate) fn log_per_million(bill: &Bill, delivered: u32) -> f64 {
+    let record = bill.record;
+    let sqs = number(bill.deliver.sends + record.sqs()) * SQS_REQUEST;
+    let s3 = number(record.puts) * (S3_PUT + S3_GET) + number(record.gets) * S3_GET;
+    let lambda = number(bill.record_invocations) * invocation(RECORD_GB, RECORD_SECONDS);
+    (sqs + s3 + lambda) * MILLION / f64::from(delivered)
+}
+
 /// The costs of a month in which nothing is published, by their source. `monitor` holds its requests of a
 /// minute.
-pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 3] {
+pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
     let requests = |requests: Requests| {
         number(requests.sqs()) * SQS_REQUEST + number(requests.puts) * S3_PUT + number(requests.gets) * S3_GET
     };
     let wake = requests(IDLE_WAKE) + invocation(WAKE_GB, WAKE_SECONDS);
     let monitor = requests(monitor) + invocation(MONITOR_GB, MONITOR_SECONDS);
+    let merges = (requests(IDLE_MERGE) + invocation(RECORD_GB, MERGE_SECONDS)) * MERGES_PER_MINUTE;
     let pollers = QUEUES * POLLERS * RECEIVES_PER_MINUTE * SQS_REQUEST;
-    [("wake", wake), ("monitor", monitor), ("empty receives of the three mappings", pollers)]
-        .map(|(name, minute)| (name, minute * MINUTES_PER_MONTH))
+    let rows = [
+        ("wake", wake),
+        ("monitor", monitor),
+        ("merges", merges),
+        ("empty receives of the four mappings", pollers),
+    ];
+    rows.map(|(name, minute)| (name, minute * MINUTES_PER_MONTH))
 }
 
 fn invocation(gb: f64, seconds: f64) -> f64 {

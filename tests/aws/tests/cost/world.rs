@@ -10,13 +10,14 @@ use futures_util::future::join_all;
 use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{CREATION_ID_BYTES, CreationId, Timestamp, TopicName};
+use posthaste_core::model::{CREATION_ID_BYTES, CreationId, DeliveryLogMode, Timestamp, TopicName};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
 };
@@ -30,6 +31,8 @@ use serde_json::{Value, json};
 
 use crate::bill::{Bill, Requests};
 use crate::event::{events_in, status_of};
+
+mod log;
 
 /// Greatest age of a topic before a function looks it up again: the template's default.
 const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
@@ -55,11 +58,13 @@ pub(crate) const IDLE_WAKE: Requests =
 const TOPIC: &str = "orders";
 const STATE: &str = "state";
 const DELIVERIES: &str = "deliveries";
+const LOG: &str = "log";
 
 type Queue = Recorded<SqsQueue<ManualClock>>;
 type Store = Recorded<S3Store>;
 type DeliverFunction =
-    Deliver<Bundle<Queue, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>;
+    Deliver<Bundle<Queue, Store, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>;
+type RecordFunction = Record<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
 type MonitorFunction = Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>;
 
 /// The functions, wired up as in Lambda, one instance of each.
@@ -78,6 +83,9 @@ pub(crate) struct World {
     drain: DrainPost<Store, ManualClock>,
     wake: Wake<TestPorts<Queue, Store>>,
     monitor: MonitorFunction,
+    /// The queue of records, as its mapping has it.
+    records: SqsQueue<ManualClock>,
+    record: RecordFunction,
 }
 
 /// The start of every world: a whole minute.
@@ -91,6 +99,7 @@ struct Wiring {
     calls: Calls,
     endpoint: ScriptedEndpoint,
     drain: DrainMeter,
+    log: DeliveryLogMode,
 }
 
 impl Wiring {
@@ -136,6 +145,7 @@ impl Wiring {
     fn deliver(&self) -> DeliverFunction {
         let ports = DeliverPorts {
             queue: self.recorded(QueueName::Deliveries),
+            records: self.recorded(QueueName::Records),
             state: self.state(),
             registry: self.registry(TOPIC_MAX_AGE),
             links: self.links(),
@@ -145,7 +155,8 @@ impl Wiring {
             entropy: SeededEntropy::new(2),
             drain: self.drain.clone(),
         };
-        Deliver::new(ports, DeliverSettings::default())
+        let (records, delivery_log) = (RecordsSettings::AWS, self.log);
+        Deliver::new(ports, DeliverSettings { records, delivery_log, ..DeliverSettings::default() })
     }
 
     fn wake(&self) -> Wake<TestPorts<Queue, Store>> {
@@ -160,6 +171,17 @@ impl Wiring {
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(3),
         })
+    }
+
+    fn record(&self) -> RecordFunction {
+        let ports = RecordPorts {
+            records: self.recorded(QueueName::Records),
+            state: self.state(),
+            log: Recorded::new(self.clients.store(LOG), LOG, &self.calls),
+            clock: self.clock.clone(),
+            entropy: SeededEntropy::new(5),
+        };
+        Record::new(ports, RecordSettings::default().leaving_files())
     }
 
     fn monitor(&self) -> MonitorFunction {
@@ -178,26 +200,35 @@ impl Wiring {
 }
 
 impl World {
-    /// A world with one topic of these subscriptions.
+    /// A world with one topic of these subscriptions, and without a delivery log.
     pub(crate) async fn new(subscriptions: &Value) -> Self {
+        Self::with_log(subscriptions, DeliveryLogMode::Off).await
+    }
+
+    /// A world with one topic of these subscriptions.
+    pub(crate) async fn with_log(subscriptions: &Value, log: DeliveryLogMode) -> Self {
         let (clock, calls) = (ManualClock::new(START), Calls::default());
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
+        double.bucket(LOG, Access::Full);
         double.put(STATE, &layout::topic(&topic_name()), record(subscriptions).render());
         let urls = QueueUrls::from([
             (QueueName::Deliveries, double.queue(DELIVERIES, None)),
             (QueueName::DeadLetters, double.queue("deadletters", None)),
+            (QueueName::Records, double.queue("records", None)),
         ]);
         let clients = Clients::new(&settings(&double.endpoint()));
         let endpoint = ScriptedEndpoint::new(clock.clone());
         endpoint.answer([Answer::By(status_of)]);
-        let wiring = Wiring { clients, urls, clock, calls, endpoint, drain: DrainMeter::default() };
+        let wiring = Wiring { clients, urls, clock, calls, endpoint, drain: DrainMeter::default(), log };
         Self {
             publish: Arc::new(wiring.publish()),
             deliver: wiring.deliver(),
             drain: DrainPost::new(wiring.drain.clone(), wiring.state(), wiring.clock.clone(), "one"),
             wake: wiring.wake(),
             monitor: wiring.monitor(),
+            records: wiring.queue(QueueName::Records),
+            record: wiring.record(),
             mapping: wiring.queue(QueueName::Deliveries),
             clock: wiring.clock,
             endpoint: wiring.endpoint,
@@ -223,8 +254,13 @@ impl World {
     /// Works as the event source mapping while there are messages: receives a batch, invokes deliver, and
     /// deletes what was not reported as failed.
     pub(crate) async fn deliver_all(&mut self) {
-        loop {
-            let batch = self.receive().await;
+        self.deliver_in(&[BATCH_MAX]).await;
+    }
+
+    /// The same with batches of these sizes, in turns.
+    pub(crate) async fn deliver_in(&mut self, sizes: &[usize]) {
+        for size in sizes.iter().cycle() {
+            let batch = self.receive(*size).await;
             if batch.is_empty() {
                 return;
             }
@@ -232,7 +268,7 @@ impl World {
             let deadline = self.clock.monotonic() + DELIVER_TIMEOUT;
             let invocation = async {
                 let response = Box::pin(self.deliver.handle(batch, deadline)).await;
-                self.drain.post_if_due().await;
+                Box::pin(self.drain.post_if_due()).await;
                 response
             };
             let response = lingering(&self.clock, Box::pin(invocation)).await;
@@ -248,8 +284,8 @@ impl World {
     }
 
     /// An empty receive does not belong to the cost of a delivery: the mapping polls all the time.
-    async fn receive(&mut self) -> Vec<ReceivedMessage> {
-        let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
+    async fn receive(&mut self, max: usize) -> Vec<ReceivedMessage> {
+        let request = ReceiveRequest { max, visibility: VISIBILITY, wait: Duration::ZERO };
         let batch = self.mapping.receive(request).await.expect("a receive");
         let asked = self.take();
         if !batch.is_empty() {

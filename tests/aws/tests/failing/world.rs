@@ -9,7 +9,7 @@ use posthaste_core::model::delivery::group;
 use posthaste_core::model::{Payload, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_ports::{
     Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest,
@@ -52,8 +52,8 @@ pub(crate) struct World {
     state: S3Store,
     queue: Queue,
     dead_letters: Queue,
-    deliver: Deliver<Bundle<Queue, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
-    wake: Wake<Bundle<Queue, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
+    deliver: Deliver<Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
+    wake: Wake<Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
     _emulator: Emulator,
 }
 
@@ -91,6 +91,7 @@ impl Emulated {
         let urls = QueueUrls::from([
             (QueueName::Deliveries, make("deliveries").await),
             (QueueName::DeadLetters, make("deadletters").await),
+            (QueueName::Records, make("records").await),
         ]);
         Self { clients: clients(emulator.endpoint()), bucket, urls, emulator }
     }
@@ -121,6 +122,7 @@ impl World {
         emulated.state().put(&key, record().render(), PutCondition::Always).await.unwrap();
         let ports = DeliverPorts {
             queue: emulated.queue(QueueName::Deliveries),
+            records: emulated.queue(QueueName::Records),
             state: emulated.state(),
             registry: emulated.registry(),
             links: emulated.links(),
@@ -129,6 +131,7 @@ impl World {
             entropy: SystemEntropy,
             drain: DrainMeter::default(),
         };
+        let records = RecordsSettings::AWS;
         let wake = Wake::new(WakePorts {
             deliveries: emulated.queue(QueueName::Deliveries),
             state: emulated.state(),
@@ -146,7 +149,7 @@ impl World {
             state: emulated.state(),
             queue: emulated.queue(QueueName::Deliveries),
             dead_letters: emulated.queue(QueueName::DeadLetters),
-            deliver: Deliver::new(ports, DeliverSettings::default()),
+            deliver: Deliver::new(ports, DeliverSettings { records, ..DeliverSettings::default() }),
             wake,
             _emulator: emulated.emulator,
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use posthaste_core::pressure::Drained;
-use posthaste_ports::{BatchResponse, Clock, DrainSource, QueueName, ReceivedMessage};
+use posthaste_ports::{BatchResponse, Clock, DrainSource, QueueName, QueueReceiver, ReceivedMessage};
+use posthaste_record::{MergeReport, RecordError};
 use posthaste_wake::{WakeError, WakeReport};
 
 use super::World;
@@ -69,6 +70,25 @@ impl World {
     pub async fn bury_redriven(&self) -> BatchResponse {
         let deadline = self.clock.monotonic() + Duration::from_mins(1);
         self.redrive.handle(self.receive(QueueName::Redrive).await, deadline).await
+    }
+
+    /// One invocation of record with what is visible, at most so many messages, a minute before its deadline.
+    /// What it does not hand back is acknowledged, as the poller does.
+    pub async fn record_some(&self, messages_max: usize) -> BatchResponse {
+        let batch = receive(&self.local, QueueName::Records, messages_max).await;
+        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+        let deadline = self.clock.monotonic() + Duration::from_mins(1);
+        let response = self.record.handle(batch, deadline).await;
+        let queue = self.local.queue(QueueName::Records);
+        for (_, receipt) in receipts.into_iter().filter(|(id, _)| !response.failures.contains(id)) {
+            queue.acknowledge(&receipt).await.expect("an acknowledgement");
+        }
+        response
+    }
+
+    /// One run of record's merge, which may fail.
+    pub async fn try_merge(&self) -> Result<MergeReport, RecordError> {
+        self.record.merge().await
     }
 
     /// One run of wake, in which time passes whenever it pauses.

@@ -257,6 +257,7 @@ async fn everything_that_the_former_release_left_ends_as_it_should() {
     let replay = world.replayed(REPLAY).await;
     let progress = (replay.v, replay.state, replay.progress.queued, replay.progress.failed);
     assert_eq!(progress, (1, ReplayState::Done, 70, 0));
+    assert!(world.record_some(1000).await.failures.is_empty());
     let folder = world.end().await;
     let CheckReport { messages, damages, .. } = check(folder.path()).expect("a check");
     assert_eq!((messages, damages), (0, 0));

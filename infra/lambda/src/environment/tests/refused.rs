@@ -19,12 +19,20 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     check::<WakeEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
     check::<DeadLetterEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
     check::<MonitorEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
+    check::<ManageEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
     let dead_letters = "DEADLETTERS_QUEUE_URL is not set, expected the URL of a queue";
     check::<DeliverEnvironment>("DEADLETTERS_QUEUE_URL", dead_letters);
     check::<DeadLetterEnvironment>("DEADLETTERS_QUEUE_URL", dead_letters);
     check::<MonitorEnvironment>("DEADLETTERS_QUEUE_URL", dead_letters);
     let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
     check::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", redrive);
+    let records = "RECORDS_QUEUE_URL is not set, expected the URL of a queue";
+    check::<DeliverEnvironment>("RECORDS_QUEUE_URL", records);
+    check::<DeadLetterEnvironment>("RECORDS_QUEUE_URL", records);
+    check::<RecordEnvironment>("RECORDS_QUEUE_URL", records);
+    let log_bucket = "LOG_BUCKET is not set, expected the name of a bucket";
+    check::<ManageEnvironment>("LOG_BUCKET", log_bucket);
+    check::<RecordEnvironment>("LOG_BUCKET", log_bucket);
     let bucket = "DEAD_LETTER_BUCKET is not set, expected the name of a bucket";
     check::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", bucket);
     check::<ManageEnvironment>("DEAD_LETTER_BUCKET", bucket);
@@ -49,6 +57,7 @@ fn an_empty_variable_counts_as_not_set() {
     check::<DeadLetterEnvironment>(&optional);
     check::<MonitorEnvironment>(&optional);
     check::<ManageEnvironment>(&optional);
+    check::<RecordEnvironment>(&optional);
 }
 
 #[test]
@@ -64,10 +73,12 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     let buckets = ["ab", "Upper", "with space", "s3://bucket", "arn:aws:s3:::bucket", "\u{fffd}xx"];
     check::<Publish>("STATE_BUCKET", &buckets, "the name of a bucket");
     check::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", &buckets, "the name of a bucket");
+    check::<ManageEnvironment>("LOG_BUCKET", &buckets, "the name of a bucket");
     let queues = ["deliveries", "arn:aws:sqs:x:1:deliveries", "https://sqs.example.com/", "ftp://a/b"];
     check::<Publish>("DELIVERIES_QUEUE_URL", &queues, "the URL of a queue");
     check::<Deliver>("DEADLETTERS_QUEUE_URL", &queues, "the URL of a queue");
     check::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", &queues, "the URL of a queue");
+    check::<Deliver>("RECORDS_QUEUE_URL", &queues, "the URL of a queue");
     check::<Publish>(
         "REGISTRY_MAX_AGE_SECONDS",
         &["-1", "301", "five", "1.5", " 5", "99999"],
@@ -80,6 +91,8 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     check::<Deliver>("REQUESTS_PER_LINK_MAX", &["0", "401"], "a whole number from 1 to 400");
     let origin = "a host name such as hooks.example.com";
     check::<Deliver>("WEBHOOK_ORIGIN", &["two words", "a\r\nb: c", "münchen.example"], origin);
+    let modes = "off, attempts or payloads";
+    check::<Deliver>("DELIVERY_LOG", &["Off", "all", "false", "payloads "], modes);
     let networks = "networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas";
     check::<Deliver>("ALLOW_ENDPOINTS", &["127.0.0", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
     check::<ManageEnvironment>("ALLOW_ENDPOINTS", &["localhost"], networks);

@@ -1,7 +1,10 @@
 //! A whole server in this process: what becomes of it when a part of it ends.
 
 use super::*;
+use posthaste_core::delivery_log::{LogHour, Record, render_records};
+use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 /// The longest wait of a test that fails.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -72,5 +75,30 @@ async fn a_given_admin_key_is_used_and_no_other_is_made() {
     let app = App::start(&settings).await.unwrap();
     assert!(app.admin_key().matches("given-by-the-operator"));
     assert!(!folder.path().join("admin.key").exists());
+    app.drain(PATIENCE).await.unwrap();
+}
+
+/// The files of a folder that a person can see.
+fn files(folder: &Path) -> Vec<String> {
+    let found = std::fs::read_dir(folder).into_iter().flatten();
+    found.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn records_become_a_file_of_the_delivery_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = started(&folder).await;
+    let record_id = "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned();
+    let record = Record { record_id, time: SystemClock.now(), ..Record::default() };
+    let hour = folder.path().join("log").join(LogHour::of(record.time).prefix());
+    let message = OutgoingMessage { body: render_records(&[record]).remove(0), group: None, delay_secs: 0 };
+    app.local.queue(QueueName::Records).send_batch(vec![message]).await.unwrap();
+    let written = async {
+        while files(&hour).is_empty() {
+            SystemClock.sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, written).await.expect("a file");
+    assert!(files(&hour).iter().all(|file| file.ends_with(".parquet")), "{:?}", files(&hour));
     app.drain(PATIENCE).await.unwrap();
 }

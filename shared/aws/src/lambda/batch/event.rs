@@ -9,9 +9,16 @@ use serde_json::value::RawValue;
 
 /// The event with its records still unread: a broken record must not hide the others.
 #[derive(Debug, Deserialize)]
-pub(super) struct SqsEvent {
+pub(crate) struct SqsEvent {
     #[serde(rename = "Records")]
     records: Vec<Box<RawValue>>,
+}
+
+/// The event of a function that a queue and a schedule start. Only the queue's has records.
+#[derive(Debug, Deserialize)]
+pub(crate) struct QueueOrSchedule {
+    #[serde(rename = "Records")]
+    records: Option<Vec<Box<RawValue>>>,
 }
 
 /// Why an event cannot be worked on at all: the invocation fails, and every message of it comes again.
@@ -82,6 +89,13 @@ struct Attributes {
     receive_count: String,
     #[serde(rename = "SentTimestamp")]
     sent_at: String,
+}
+
+impl QueueOrSchedule {
+    /// The event of the queue; `None` if the schedule sent it.
+    pub(crate) fn of_queue(self) -> Option<SqsEvent> {
+        self.records.map(|records| SqsEvent { records })
+    }
 }
 
 impl SqsEvent {
@@ -220,5 +234,19 @@ mod tests {
             assert!(serde_json::from_str::<SqsEvent>(event).is_err(), "{event}");
         }
         check(&[], &[], &[]);
+    }
+
+    #[test]
+    fn an_event_with_records_is_the_queue_s_and_any_other_the_schedule_s() {
+        let of_queue = |event: &str| {
+            let event: QueueOrSchedule = serde_json::from_str(event).unwrap();
+            event.of_queue().map(|event| event.records.len())
+        };
+        assert_eq!(of_queue(include_str!("fixtures/sqs-event.json")), Some(2));
+        assert_eq!(of_queue(r#"{"Records":[]}"#), Some(0));
+        assert_eq!(of_queue(r#"{"source":"aws.events","detail-type":"Scheduled Event"}"#), None);
+        for event in ["[]", r#"{"Records":{}}"#, r#"{"Records":7}"#] {
+            assert!(serde_json::from_str::<QueueOrSchedule>(event).is_err(), "{event}");
+        }
     }
 }

@@ -26,18 +26,17 @@ const PARTS: f64 = 1000.0;
 /// Writes documents, one a line.
 pub(super) struct Documents<'a> {
     namespace: &'a str,
-    by: MetricsBy,
     now: Timestamp,
     lines: Vec<u8>,
 }
 
 impl<'a> Documents<'a> {
-    pub(super) fn new(namespace: &'a str, by: MetricsBy, now: Timestamp) -> Self {
-        Self { namespace, by, now, lines: Vec::new() }
+    pub(super) fn new(namespace: &'a str, now: Timestamp) -> Self {
+        Self { namespace, now, lines: Vec::new() }
     }
 
-    /// Writes the metrics of one set of labels, in as many documents as the limits ask for.
-    pub(super) fn write(&mut self, labels: &[Label], metrics: &[(KeyName, Measured)]) {
+    /// Writes the metrics of one set of labels and dimensions, in as many documents as the limits ask for.
+    pub(super) fn write(&mut self, by: MetricsBy, labels: &[Label], metrics: &[(KeyName, Measured)]) {
         let mut round = 0;
         loop {
             let parts: Vec<Metric<'_>> = metrics.iter().filter_map(|metric| part(metric, round)).collect();
@@ -45,14 +44,14 @@ impl<'a> Documents<'a> {
                 return;
             }
             for metrics in parts.chunks(METRICS_MAX) {
-                self.line(labels, metrics);
+                self.line(by, labels, metrics);
             }
             round += 1;
         }
     }
 
-    fn line(&mut self, labels: &[Label], metrics: &[Metric<'_>]) {
-        let kept = labels.iter().map(Label::key).filter(|label| self.by.keeps(label));
+    fn line(&mut self, by: MetricsBy, labels: &[Label], metrics: &[Metric<'_>]) {
+        let kept = labels.iter().map(Label::key).filter(|label| by.keeps(label));
         let directive = Directive { namespace: self.namespace, dimensions: [kept.collect()], metrics };
         let head = Head { timestamp: self.now, cloud_watch_metrics: [directive] };
         // Writing texts and finite numbers into memory cannot fail.

@@ -64,6 +64,18 @@ fn labels_become_dimensions_as_the_setting_says() {
 }
 
 #[test]
+fn a_metric_that_an_alarm_watches_has_no_topic_among_its_dimensions() {
+    let emf = Emf::new("posthaste", MetricsBy::Topic);
+    let documents = documents(&emf, || {
+        counter!("DeliverySuccessCount", "topic" => "orders").increment(1);
+        counter!("LogRecordsLostCount", "topic" => "orders").increment(1);
+    });
+    let dimensions = documents.iter().map(|one| &one["_aws"]["CloudWatchMetrics"][0]["Dimensions"]);
+    assert_eq!(dimensions.collect::<Vec<_>>(), [&json!([[]]), &json!([["topic"]])]);
+    assert_eq!((&documents[0]["LogRecordsLostCount"], &documents[0]["topic"]), (&json!(1), &json!("orders")));
+}
+
+#[test]
 fn each_set_of_labels_has_a_document_of_its_own() {
     check(
         MetricsBy::Topic,

@@ -7,10 +7,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::model::size::parse_size;
 use crate::model::time::parse_duration;
-
-/// Names of units of size, each 1024 times the one before.
-const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
 
 /// Most characters of a value that an error shows.
 const SHOWN_CHARS_MAX: usize = 60;
@@ -71,15 +69,6 @@ impl fmt::Display for Value {
             Self::Object(_) => f.write_str("an object"),
         }
     }
-}
-
-/// `384 MB` or `384MB`, as Exchange writes sizes.
-fn parse_size(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let power = UNITS.iter().position(|name| name.eq_ignore_ascii_case(unit.trim()))?;
-    let factor = 1024_u64.checked_pow(u32::try_from(power).ok()?)?;
-    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// `00:00:00.100`, as Exchange writes durations: hours, minutes, seconds with up to seven digits behind the

@@ -5,16 +5,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use super::again::{Receiver, stored_payload};
 use super::pace::Pace;
-use crate::attempt::decide::expires_at;
 use crate::attempt::settle::wait;
 use crate::attempt::{EventSize, Pack, Wait};
-use crate::events::fits_into_a_message;
-use crate::model::{
-    Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp, hex,
-};
+use crate::model::{Entry, Marks, Schema, Subscription, Timestamp, hex};
+use crate::stored::Restored;
 use crate::stored::delivery::render_delivery;
-use crate::stored::{Restored, layout};
+
+/// Bytes that the marks of a replayed event take in its message, beside the replay's id.
+const MARKS_BYTES: usize = r#""replayed":true,"run":"","#.len();
 
 /// The data that all events of a replay share.
 #[derive(Debug, Clone, Copy)]
@@ -62,8 +62,7 @@ impl Replay<'_> {
         now: Timestamp,
     ) -> Vec<ReplayMessage> {
         let entries: Vec<_> = events.iter().map(|event| self.entry(key, event, now)).collect();
-        let sizes: Vec<_> =
-            entries.iter().map(|entry| EventSize::of(&entry.payload, entry.envelope.as_deref())).collect();
+        let sizes: Vec<_> = entries.iter().map(|entry| self.size(entry)).collect();
         let second = Pack { items_max: pace.at_once(), bytes_preferred: usize::MAX };
         let mut messages = Vec::new();
         for run in self.subscription.batching.messages(&sizes) {
@@ -86,31 +85,15 @@ impl Replay<'_> {
         due: Timestamp,
         now: Timestamp,
     ) -> ReplayMessage {
-        let delivery = Delivery {
-            topic: self.subscription.topic.clone(),
-            subscription: self.subscription.name.clone(),
-            schema: events.first().map_or(Schema::default(), |event| event.letter.event.schema()),
-            // Not the event's first time: deliver looks for the subscription as it is since then.
-            published_at: now,
-            not_before: due,
-            attempts: 0,
-            last: None,
-            timed_out: false,
-            identity: self.subscription.created.identity(),
-            // A loop goes on only if its events are replayed every time.
-            hops: Hops::default(),
-            events: entries,
-        };
+        let schema = events.first().map_or(Schema::default(), |event| event.letter.event.schema());
+        let delivery = self.receiver().delivery(schema, entries, due, now);
         let delay_secs = match wait(due, now) {
             Wait::Queue { delay_secs } => delay_secs,
             // The pace does not reach that far.
             Wait::Parked => 0,
         };
-        let stored = |(entry, event): (&Entry, &Sendable)| match &entry.payload {
-            Payload::Stored { key, .. } => Some((key.clone(), event.letter.event.json().clone())),
-            Payload::Inline(_) => None,
-        };
-        let payloads = delivery.events.iter().zip(events).filter_map(stored).collect();
+        let payloads = delivery.events.iter().zip(events.iter().map(|event| &event.letter.event));
+        let payloads = payloads.filter_map(stored_payload).collect();
         ReplayMessage {
             payloads,
             body: render_delivery(&delivery),
@@ -121,23 +104,18 @@ impl Replay<'_> {
     }
 
     fn entry(&self, key: &str, event: &Sendable, now: Timestamp) -> Entry {
-        let replayed = &event.letter.event;
-        let key = self.key(key, event.index);
-        Entry {
-            payload: payload(replayed.json(), &key, now),
-            key,
-            expires_at: expires_at(
-                now,
-                // A replay is meant to make an attempt: a time of the event's own that is over does not
-                // count.
-                replayed.expirytime().filter(|expiry| *expiry > now),
-                self.subscription.retry.time_to_live,
-                self.default_time_to_live,
-            ),
-            traceparent: replayed.traceparent().map(str::to_owned),
-            marks: Marks { replayed: true, ..Marks::default() },
-            envelope: replayed.envelope().cloned(),
-        }
+        let marks = Marks { replayed: true, run: Some(self.id.to_owned()), ..Marks::default() };
+        self.receiver().entry(&event.letter.event, self.key(key, event.index), marks, now)
+    }
+
+    fn receiver(&self) -> Receiver<'_> {
+        Receiver { subscription: self.subscription, default_time_to_live: self.default_time_to_live }
+    }
+
+    /// The size of an event with its marks, which only events that are sent again have.
+    fn size(&self, entry: &Entry) -> EventSize {
+        let size = EventSize::of(&entry.payload, entry.envelope.as_deref());
+        EventSize { message: size.message + MARKS_BYTES + self.id.len(), ..size }
     }
 
     /// A key that is new with every replay, and the same when one replay sends an event twice after a crash,
@@ -146,15 +124,6 @@ impl Replay<'_> {
         let digest = Sha256::new().chain_update(self.id).chain_update([0]).chain_update(object).finalize();
         format!("{}-{index}", hex::text(&digest[..16]))
     }
-}
-
-/// An event's text in its message or, where a message cannot hold it as it is, in an object beside it.
-fn payload(json: &Bytes, key: &str, now: Timestamp) -> Payload {
-    if fits_into_a_message(json) {
-        return Payload::Inline(json.clone());
-    }
-    let (key, digest) = (layout::payload(now, key), Some(PayloadDigest::of(json)));
-    Payload::Stored { key, bytes: json.len(), digest }
 }
 
 /// Cuts events into runs of one schema. In an object of ours all have the same.
@@ -173,7 +142,7 @@ fn alike(events: &[Sendable]) -> Vec<std::ops::Range<usize>> {
 mod tests {
     use super::*;
     use crate::api::compile_subscription;
-    use crate::model::{SubscriptionName, TopicName};
+    use crate::model::{Payload, PayloadDigest, SubscriptionName, TopicName};
     use crate::stored::dead_letter::restore;
     use crate::stored::delivery::parse_delivery;
     use serde_json::{Value, json};
@@ -215,7 +184,8 @@ mod tests {
         let delivery = parse_delivery(&message.body).unwrap();
         let entry = &delivery.events[0];
         assert_eq!((delivery.attempts, delivery.last, delivery.not_before), (0, None, NOW));
-        assert_eq!(entry.marks, Marks { replayed: true, notice: false });
+        let run = Some("r".to_owned());
+        assert_eq!(entry.marks, Marks { replayed: true, run, ..Marks::default() });
         assert_eq!(entry.expires_at, NOW + Duration::from_mins(30));
         let Payload::Inline(text) = &entry.payload else { panic!("the event itself") };
         assert!(text.starts_with(b"{\"specversion\"") && text.ends_with(b"2020-01-01T00:00:00Z\"}"));

@@ -137,6 +137,16 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
     Ok(Restored { reason: reason.into(), identity, published_at, event })
 }
 
+/// The event of a text that the delivery log keeps: a custom event lies in its envelope. `schema` is the one
+/// that it was sent in, `output` the one in which its subscription receives events now.
+pub fn restore_logged(text: Bytes, schema: Schema, output: Schema) -> Result<Event, RestoreError> {
+    match (schema, output) {
+        (Schema::Custom, Schema::Custom) => custom(&text),
+        (Schema::Custom, _) => Event::parse(Schema::EventGrid, text).map_err(RestoreError::Event),
+        _ => Event::parse(schema, text).map_err(RestoreError::Event),
+    }
+}
+
 /// The record without our members, and with those of the producer's own that were kept beside them. What is
 /// not as we write it is a member of the producer's own itself.
 fn original(record: &Bytes, names: &Names) -> Bytes {
@@ -346,6 +356,22 @@ mod tests {
         let long = Envelope { subject: "x".repeat(MAPPED_VALUE_BYTES_MAX + 1).into(), ..envelope };
         let record = super::super::record(&letter(Schema::Custom, None), &entry(Some(long)), &event);
         assert!(matches!(restore(&record, Schema::Custom), Err(RestoreError::Envelope)));
+    }
+
+    #[test]
+    fn an_event_of_the_log_comes_back_in_the_schema_that_it_was_sent_in() {
+        let event = Bytes::from_static(CLOUD_EVENT.as_bytes());
+        let restored = restore_logged(event.clone(), Schema::CloudEvents, Schema::EventGrid).unwrap();
+        assert_eq!((restored.json(), restored.schema()), (&event, Schema::CloudEvents));
+        let text: Box<str> = "2020-08-13T18:11:29Z".into();
+        let [id, event_time, event_type, data_version, topic, subject] = [(); 6].map(|()| text.clone());
+        let envelope = Envelope { id, event_time, event_type, data_version, topic, subject };
+        let logged = envelope.around(b"{ }", &[]);
+        let custom = restore_logged(logged.clone(), Schema::Custom, Schema::Custom).unwrap();
+        assert_eq!((custom.json(), custom.schema()), (&Bytes::from_static(b"{ }"), Schema::Custom));
+        let grid = restore_logged(logged.clone(), Schema::Custom, Schema::EventGrid).unwrap();
+        assert_eq!((grid.json(), grid.schema()), (&logged, Schema::EventGrid));
+        assert!(restore_logged(event, Schema::Custom, Schema::Custom).is_err());
     }
 
     /// The sample of Event Grid's page on dead letters, whose members stand among the event's own.

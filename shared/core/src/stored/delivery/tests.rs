@@ -18,6 +18,7 @@ const DELIVERY_V2_CUSTOM: &str = include_str!("../fixtures/delivery-v2-custom.js
 /// Version 3 as it was first written. Never edited.
 const DELIVERY_V3: &str = include_str!("../fixtures/delivery-v3.json");
 const DELIVERY_V1_MARKS: &str = include_str!("../fixtures/delivery-v1-marks.json");
+const DELIVERY_V1_AGAIN: &str = include_str!("../fixtures/delivery-v1-again.json");
 
 pub(in crate::stored) fn delivery() -> Delivery {
     Delivery {
@@ -68,7 +69,9 @@ fn that_there_was_no_connection_is_read_back() {
     assert_eq!(parse_delivery(&body).unwrap(), unconnected);
 }
 
-const BOTH_MARKS: Marks = Marks { notice: true, replayed: true };
+fn both_marks() -> Marks {
+    Marks { notice: true, replayed: true, ..Marks::default() }
+}
 
 fn stored(digest: Option<PayloadDigest>) -> Payload {
     Payload::Stored { key: "payloads/20231114/x".to_owned(), bytes: 900_000, digest }
@@ -119,10 +122,28 @@ fn what_an_older_program_would_pass_over_has_a_version_that_it_gives_back() {
 fn a_marked_delivery_is_written_as_its_fixture_and_read_back() {
     let mut delivery = delivery();
     delivery.timed_out = true;
-    delivery.events[0].marks = BOTH_MARKS;
+    delivery.events[0].marks = both_marks();
     assert_eq!(render_delivery(&delivery), DELIVERY_V1_MARKS.trim_end());
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_MARKS.as_bytes()));
     assert_eq!(read.unwrap(), delivery);
+}
+
+/// An event of a replay, and one that was sent again by its id.
+fn sent_again() -> Delivery {
+    let mut delivery = delivery();
+    let again = Marks { replayed: true, ..Marks::default() };
+    let run = Some("20231114T221320Z-0b8b9c5e".to_owned());
+    delivery.events[0].marks = Marks { run, ..again.clone() };
+    let webhook_id = Some("msg_7a1f-3".to_owned());
+    delivery.events[1].marks = Marks { resent: true, webhook_id, ..again };
+    delivery
+}
+
+#[test]
+fn events_that_are_sent_again_are_written_as_their_fixture_and_read_back() {
+    assert_eq!(render_delivery(&sent_again()), DELIVERY_V1_AGAIN.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_AGAIN.as_bytes()));
+    assert_eq!(read.unwrap(), sent_again());
 }
 
 /// Custom events: one with its text, one that is stored.
@@ -167,7 +188,7 @@ fn no_entry_takes_more_than_is_reckoned_with() {
     delivery.events = vec![Entry {
         key,
         traceparent: None,
-        marks: BOTH_MARKS,
+        marks: both_marks(),
         envelope,
         payload,
         ..delivery.events[0].clone()

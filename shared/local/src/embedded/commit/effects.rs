@@ -25,7 +25,7 @@ struct Changes {
 impl Committer {
     /// Shows finished work: messages become visible, replaced ones are gone.
     pub(super) fn apply(&self, works: Vec<(Work, Outcome)>) {
-        let mut changes: [Changes; 3] = Default::default();
+        let mut changes: [Changes; QUEUES.len()] = Default::default();
         let mut bodies = self.shared.bodies.lock();
         for (work, done) in works.into_iter().filter_map(|(work, outcome)| Some((work, outcome.ok()?))) {
             match work {

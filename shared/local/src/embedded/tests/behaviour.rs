@@ -157,6 +157,39 @@ async fn senders_at_once_share_their_fsyncs() {
 }
 
 #[tokio::test]
+async fn records_that_are_sent_count_as_a_call_and_as_nothing_that_is_published() {
+    let local = open(&Device::default());
+    // Without room every call waits.
+    let _all_room = local.handle.shared.inbox.room(usize::MAX).await;
+    let waiting = |queue| {
+        let queue = local.queue(queue);
+        let mut sending = Box::pin(async move { queue.send_batch(vec![message("x")]).await.map(drop) });
+        assert!(futures_util::FutureExt::now_or_never(&mut sending).is_none());
+        (local.gauges(), sending)
+    };
+    let (gauges, publish) = waiting(DELIVERIES);
+    assert_eq!(gauges, Gauges { version_buckets: 1, batch_points: 1, calls: 1 });
+    drop(publish);
+    let (gauges, records) = waiting(QueueName::Records);
+    assert_eq!(gauges, Gauges { version_buckets: 0, batch_points: 0, calls: 1 });
+    drop(records);
+}
+
+#[tokio::test]
+async fn records_are_still_in_their_queue_after_a_restart() {
+    let device = Device::default();
+    let local = open(&device);
+    send(&local, message("delivery")).await;
+    let received = local.queue(DELIVERIES).receive(ask(1)).await.unwrap().remove(0);
+    let successors = vec![to(QueueName::Records, "records"), to(DELIVERIES, "retry")];
+    local.queue(DELIVERIES).replace(&received.receipt, successors).await.unwrap();
+    local.close().await;
+    let local = open(&device);
+    assert_eq!(drain(&local, QueueName::Records).await, ["records"]);
+    assert_eq!(drain(&local, DELIVERIES).await, ["retry"]);
+}
+
+#[tokio::test]
 async fn a_caller_that_gives_up_leaves_whole_work() {
     let local = open(&Device::default());
     let queue = local.queue(DELIVERIES);

@@ -151,7 +151,10 @@ pub(super) async fn the_queues_of_a_set_are_apart(harness: &impl QueueHarness) {
     let (set, backend) = (harness.fresh().await, harness.backend());
     send(&set.deliveries, message("delivery")).await;
     send(&set.dead_letters, message("dead letter")).await;
+    send(&set.records, message("records")).await;
     is_empty(&set.redrive, backend).await;
+    assert_eq!(take_one(&set.records, backend).await.body, "records");
+    is_empty(&set.records, backend).await;
     assert_eq!(take_one(&set.dead_letters, backend).await.body, "dead letter");
     is_empty(&set.dead_letters, backend).await;
     let delivery = take_one(&set.deliveries, backend).await;

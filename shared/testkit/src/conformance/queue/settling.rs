@@ -132,6 +132,27 @@ pub(super) async fn replace_puts_successors_in_the_place_of_a_message(harness: &
     }
 }
 
+pub(super) async fn successors_go_to_every_queue_of_the_set(harness: &impl QueueHarness) {
+    let (set, backend) = (harness.fresh().await, harness.backend());
+    send(&set.deliveries, message("first")).await;
+    let received = take_one(&set.deliveries, backend).await;
+    let successors = [
+        (QueueName::Deliveries, "delivery"),
+        (QueueName::DeadLetters, "dead letter"),
+        (QueueName::Redrive, "redriven"),
+        (QueueName::Records, "records"),
+    ];
+    let successors = successors.map(|(to, body)| Successor { to, message: message(body) });
+    set.deliveries.replace(&received.receipt, successors.into()).await.unwrap();
+    assert_eq!(take_one(&set.deliveries, backend).await.body, "delivery");
+    assert_eq!(take_one(&set.dead_letters, backend).await.body, "dead letter");
+    assert_eq!(take_one(&set.redrive, backend).await.body, "redriven");
+    assert_eq!(take_one(&set.records, backend).await.body, "records");
+    for queue in [&set.deliveries, &set.dead_letters, &set.redrive, &set.records] {
+        is_empty(queue, backend).await;
+    }
+}
+
 pub(super) async fn replace_by_nothing_deletes(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     send(&queue, message("x")).await;

@@ -1,6 +1,7 @@
 //! A bucket: its objects, and what the caller may do.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -57,13 +58,18 @@ impl Buckets {
 }
 
 impl Bucket {
-    pub(super) fn get(&self, key: &str, if_none_match: Option<&str>) -> Result<Answer, Error> {
+    pub(super) fn get(
+        &self,
+        key: &str,
+        if_none_match: Option<&str>,
+        range: Option<&RangeInclusive<usize>>,
+    ) -> Result<Answer, Error> {
         let object = self.objects.get(key).ok_or_else(|| self.absent(key))?;
         if if_none_match == Some(&object.etag) {
             return Err(Error::not_modified(&object.etag));
         }
-        let answer = Answer::new(StatusCode::OK).header("etag", object.etag.as_str());
-        Ok(answer.body("binary/octet-stream", object.bytes.clone()))
+        let answer = range.map_or_else(|| Ok(object.whole()), |range| object.part(range))?;
+        Ok(answer.header("etag", object.etag.as_str()))
     }
 
     pub(super) fn put(

@@ -49,6 +49,12 @@ impl Error {
         Self::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", message).with("Condition", condition)
     }
 
+    pub(super) fn invalid_range(length: usize) -> Self {
+        let message = "The requested range is not satisfiable";
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "InvalidRange", message)
+            .with("ActualObjectSize", length.to_string())
+    }
+
     pub(super) fn not_implemented(what: &str) -> Self {
         let message = "A header you provided implies functionality that is not implemented";
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message).with("Header", what)

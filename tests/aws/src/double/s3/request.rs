@@ -1,9 +1,11 @@
 //! Requests, read from method, path, query and headers. Unknown headers and parameters that would change the
 //! meaning are refused, so that the double never pretends to support them.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use http::Method;
-use http::header::{CONTENT_LENGTH, HeaderMap, IF_MATCH, IF_NONE_MATCH};
+use http::header::{CONTENT_LENGTH, HeaderMap, IF_MATCH, IF_NONE_MATCH, RANGE};
 use http::request::Parts;
 use percent_encoding::percent_decode_str;
 
@@ -28,7 +30,7 @@ pub(crate) struct Call {
 /// The action on the bucket.
 #[derive(Debug)]
 pub(super) enum Request {
-    Get { key: String, if_none_match: Option<String> },
+    Get { key: String, if_none_match: Option<String>, range: Option<RangeInclusive<usize>> },
     Put { key: String, bytes: Bytes, condition: Option<Condition> },
     Delete { key: String },
     List(Page),
@@ -71,8 +73,9 @@ impl Request {
         match (&parts.method, key.is_empty()) {
             (&Method::GET, true) => Page::parse(query).map(Self::List),
             (&Method::GET, false) => {
-                check(headers, &["if-match", "range", "if-modified-since"])?;
-                Ok(Self::Get { key, if_none_match: text(headers, IF_NONE_MATCH.as_str()) })
+                check(headers, &["if-match", "if-modified-since"])?;
+                let if_none_match = text(headers, IF_NONE_MATCH.as_str());
+                Ok(Self::Get { key, if_none_match, range: range(headers)? })
             }
             (&Method::PUT, false) => {
                 check(headers, &["x-amz-copy-source", "x-amz-decoded-content-length", "content-md5"])?;
@@ -106,6 +109,18 @@ fn check(headers: &HeaderMap, refused: &[&str]) -> Result<(), Error> {
         .iter()
         .find(|name| headers.contains_key(**name))
         .map_or(Ok(()), |name| Err(Error::not_implemented(name)))
+}
+
+/// The first and the last byte that are asked for. Ranges without an end, from the end and several at once
+/// are not supported.
+fn range(headers: &HeaderMap) -> Result<Option<RangeInclusive<usize>>, Error> {
+    let Some(text) = text(headers, RANGE.as_str()) else { return Ok(None) };
+    let (first, last) =
+        text.strip_prefix("bytes=").and_then(|range| range.split_once('-')).unwrap_or_default();
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last => Ok(Some(first..=last)),
+        _ => Err(Error::not_implemented("Range")),
+    }
 }
 
 fn check_body(headers: &HeaderMap, body: &[u8]) -> Result<(), Error> {

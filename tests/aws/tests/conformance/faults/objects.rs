@@ -114,6 +114,28 @@ async fn half_an_object_is_an_error_and_never_the_object() {
 }
 
 #[tokio::test]
+async fn half_a_range_is_read_again_and_never_the_range() {
+    let world = World::new().await;
+    world.double.put("state", "k", "whole");
+    world.double.fail_next(Action::GetObject, Fault::AnswerCut);
+    assert_eq!(world.store.get_range("k", 1..5).await.unwrap(), "hole");
+    assert_eq!(world.double.take_journal().count(Action::GetObject), 2);
+    world.double.fail_always(Action::GetObject, Fault::AnswerCut);
+    assert_eq!(kind(world.store.get_range("k", 1..5).await), Some(ErrorKind::Other));
+}
+
+#[tokio::test]
+async fn a_range_that_is_not_there_is_asked_for_once() {
+    let world = World::new().await;
+    world.double.put("state", "k", "short");
+    assert_eq!(kind(world.store.get_range("k", 3..9).await), Some(ErrorKind::Damaged));
+    assert_eq!(kind(world.store.get_range("k", 5..9).await), Some(ErrorKind::Damaged));
+    assert_eq!(kind(world.store.get_range("absent", 5..9).await), Some(ErrorKind::NotFound));
+    let statuses: Vec<_> = world.double.journal().seen().iter().map(|seen| seen.status).collect();
+    assert_eq!(statuses, [206, 416, 404]);
+}
+
+#[tokio::test]
 async fn a_refusal_has_its_kind_and_is_tried_again_where_that_may_help() {
     let check = async |refusal, expected, attempts| {
         let world = World::new().await;
@@ -125,11 +147,12 @@ async fn a_refusal_has_its_kind_and_is_tried_again_where_that_may_help() {
         assert_eq!(kind(world.store.get("k").await), expected, "{refusal:?}");
         let known = ETag("\"x\"".to_owned());
         assert_eq!(kind(world.store.get_if_changed("k", &known).await), expected, "{refusal:?}");
+        assert_eq!(kind(world.store.get_range("k", 0..1).await), expected, "{refusal:?}");
         assert_eq!(kind(world.store.delete("k").await), expected, "{refusal:?}");
         assert_eq!(kind(world.store.list("", None, 10).await), expected, "{refusal:?}");
         let journal = world.double.journal();
         for (action, calls) in
-            [(PUT, 1), (Action::GetObject, 2), (Action::DeleteObject, 1), (Action::ListObjects, 1)]
+            [(PUT, 1), (Action::GetObject, 3), (Action::DeleteObject, 1), (Action::ListObjects, 1)]
         {
             assert_eq!(journal.count(action), calls * attempts, "{refusal:?} {action:?}");
         }
@@ -159,6 +182,7 @@ async fn check_unusable(store: &impl ObjectStore, expected: ErrorKind) {
     let (known, expected) = (ETag("\"x\"".to_owned()), Some(expected));
     assert_eq!(kind(store.get("k").await), expected);
     assert_eq!(kind(store.get_if_changed("k", &known).await), expected);
+    assert_eq!(kind(store.get_range("k", 0..1).await), expected);
     for condition in [PutCondition::Always, PutCondition::IfAbsent, PutCondition::IfMatch(known)] {
         assert_eq!(
             kind(store.put("k", Bytes::from("x"), condition.clone()).await),

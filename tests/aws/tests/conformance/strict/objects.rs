@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
+use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_testkit::ManualClock;
 use posthaste_tests_aws::double::{Access, Double};
@@ -52,6 +53,14 @@ impl Bucket {
         outcome(request.body(ByteStream::from_static(b"new")).send().await)
     }
 
+    /// The bytes of a range and the header that says which they are, or the refusal.
+    async fn part(&self, key: &str, range: &str) -> Result<(Bytes, String), Outcome> {
+        let request = self.s3.get_object().bucket(BUCKET).key(key).range(range);
+        let answer = request.send().await.map_err(|error| outcome::<(), _>(Err(error)))?;
+        let bytes = answer.body.collect().await.unwrap().into_bytes();
+        Ok((bytes, answer.content_range.unwrap_or_default()))
+    }
+
     async fn list(&self, token: &str) -> Outcome {
         outcome(self.s3.list_objects_v2().bucket(BUCKET).continuation_token(token).send().await)
     }
@@ -68,6 +77,11 @@ async fn check_common_rules(bucket: &Bucket) {
     let known = bucket.put("k", "two").await;
     let unchanged = bucket.s3.get_object().bucket(BUCKET).key("k").if_none_match(known).send().await;
     assert_eq!(outcome(unchanged).0, 304);
+    let part = |bytes: &'static str, range: &str| Ok((Bytes::from(bytes), range.to_owned()));
+    assert_eq!(bucket.part("k", "bytes=0-1").await, part("tw", "bytes 0-1/3"));
+    assert_eq!(bucket.part("k", "bytes=1-9").await, part("wo", "bytes 1-2/3"));
+    assert_eq!(bucket.part("k", "bytes=3-9").await, Err(refused(416, "InvalidRange")));
+    assert_eq!(bucket.part("absent", "bytes=0-1").await, Err(refused(404, "NoSuchKey")));
     let absent = bucket.s3.get_object().bucket(BUCKET).key("absent").send().await;
     assert_eq!(outcome(absent), refused(404, "NoSuchKey"));
     let elsewhere = bucket.s3.get_object().bucket("elsewhere").key("k").send().await;
@@ -103,8 +117,9 @@ async fn what_the_double_does_not_know_it_does_not_pretend_to_do() {
     let unknown = refused(501, "NotImplemented");
     let folders = bucket.s3.list_objects_v2().bucket(BUCKET).delimiter("/").send().await;
     assert_eq!(outcome(folders), unknown);
-    let part = bucket.s3.get_object().bucket(BUCKET).key("k").range("bytes=0-1").send().await;
-    assert_eq!(outcome(part), unknown);
+    for range in ["bytes=-1", "bytes=1-", "bytes=2-1", "bytes=0-0,2-2", "items=0-1"] {
+        assert_eq!(bucket.part("k", range).await, Err(unknown.clone()), "{range}");
+    }
     let copy = bucket.s3.copy_object().bucket(BUCKET).key("k").copy_source("strict/k").send().await;
     assert_eq!(outcome(copy), unknown);
 }

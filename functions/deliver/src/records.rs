@@ -1,0 +1,245 @@
+//! Records of the delivery log. An attempt's record is made beside its log line and kept until its message is
+//! settled. Then each event that changed without an attempt has its record too.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use metrics::counter;
+use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::delivery_log::{Change, RecordDetails, RecordText, RecordedEvent, answer_text, change};
+use posthaste_core::model::{Payload, Subscription, Timestamp, TopicName};
+use posthaste_ports::WebhookResponse;
+use posthaste_services::catch_panic::catch_panic_now;
+use posthaste_services::outbound::Sent;
+
+use crate::invocation::Job;
+
+/// An endpoint's answer as the log keeps it.
+#[derive(Debug)]
+pub(crate) struct LoggedAnswer {
+    /// The beginning of its body; `None` if it has none.
+    pub(crate) text: Option<String>,
+    pub(crate) media_type: Option<String>,
+}
+
+impl Job {
+    /// The answer to a request with events of this message, if the log keeps it.
+    pub(crate) fn logged_answer(&self, sent: &Sent) -> Option<LoggedAnswer> {
+        let (Ok(response), Some(subscription)) = (&sent.result, &self.subscription) else { return None };
+        self.log.keeps_attempts().then(|| catch_panic_now(|| logged_answer(response, subscription)).ok())?
+    }
+
+    /// Makes the record of an attempt at an event, and keeps it. If that fails, the message's end makes one
+    /// with less in it.
+    pub(crate) fn keep_record(
+        &self,
+        entry: usize,
+        text: &Bytes,
+        verdict: EntryVerdict,
+        details: RecordDetails<'_>,
+        time: Timestamp,
+    ) {
+        if !self.log.keeps_attempts() {
+            return;
+        }
+        let change = self.change(entry, verdict);
+        let record = change.and_then(|change| self.record(entry, Some(text), &change, details, time));
+        if let Some(record) = record {
+            self.records.lock().insert(entry, record);
+        }
+    }
+
+    /// The records of all events of the message, which has these verdicts.
+    pub(crate) fn take_records(&self, verdicts: &[EntryVerdict], now: Timestamp) -> Vec<RecordText> {
+        if !self.log.keeps_attempts() {
+            return Vec::new();
+        }
+        let mut kept = std::mem::take(&mut *self.records.lock());
+        let changes = verdicts.iter().enumerate().filter_map(|(entry, verdict)| {
+            let change = self.change(entry, *verdict)?;
+            Some(kept.remove(&entry).or_else(|| self.unsent(entry, *verdict, &change, now)))
+        });
+        let records: Vec<_> = changes.collect();
+        let made = records.len();
+        let records: Vec<_> = records.into_iter().flatten().collect();
+        if records.len() < made {
+            report_lost(&BTreeMap::from([(&self.delivery.topic, made - records.len())]), &Unrecorded);
+        }
+        records
+    }
+
+    /// The record of an event that was in no request.
+    fn unsent(
+        &self,
+        entry: usize,
+        verdict: EntryVerdict,
+        change: &Change,
+        now: Timestamp,
+    ) -> Option<RecordText> {
+        let text = match &self.delivery.events[entry].payload {
+            Payload::Inline(text) => Some(text),
+            Payload::Stored { .. } => None,
+        };
+        let status = match verdict {
+            EntryVerdict::GiveUp { last, .. } => last.and_then(|last| last.status),
+            _ => None,
+        };
+        self.record(entry, text, change, RecordDetails { status, ..RecordDetails::default() }, now)
+    }
+
+    fn change(&self, entry: usize, verdict: EntryVerdict) -> Option<Change> {
+        if self.acknowledged_late.contains(&self.delivery.events[entry].key) {
+            return Some(Change::answered_late());
+        }
+        change(verdict, self.subscription.as_ref().map(|subscription| &subscription.dead_letter))
+    }
+
+    /// A record. `None` if it cannot be made: that never harms the delivery.
+    fn record(
+        &self,
+        entry: usize,
+        text: Option<&Bytes>,
+        change: &Change,
+        details: RecordDetails<'_>,
+        time: Timestamp,
+    ) -> Option<RecordText> {
+        let event = RecordedEvent {
+            message_id: &self.message.id.0,
+            receive_count: self.message.receive_count,
+            delivery: &self.delivery,
+            entry: &self.delivery.events[entry],
+            text,
+            keeps_payload: self.log.keeps_payloads(),
+        };
+        catch_panic_now(|| event.record(change, details, time)).ok()?.ok()
+    }
+}
+
+/// Why a record is missing that was not made.
+#[derive(Debug, thiserror::Error)]
+#[error("a record cannot be made")]
+struct Unrecorded;
+
+fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> LoggedAnswer {
+    let secrets: Vec<&str> = subscription.secrets().collect();
+    let text = (!response.body.is_empty()).then(|| answer_text(&response.body, &secrets));
+    let media_type = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    LoggedAnswer { text, media_type: media_type.map(str::to_owned) }
+}
+
+/// Counts records that are missing in the log, by topic, and logs them.
+pub(crate) fn report_lost(lost: &BTreeMap<&TopicName, usize>, error: &(dyn Error + 'static)) {
+    for (topic, records) in lost {
+        counter!("LogRecordsLostCount", "topic" => topic.to_string()).increment(*records as u64);
+    }
+    let records: usize = lost.values().sum();
+    tracing::error!(records, error, "records of the delivery log lost, their deliveries are settled");
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use posthaste_core::attempt::{DeadLetterReason, Outcome};
+    use posthaste_core::delivery_log::{Kind, LogResult, Origin, Record, join_records, parse_records};
+    use posthaste_core::model::{DeliveryLogMode, LastAttempt};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{START, delivery, event, job, response, secs, subscription};
+
+    const DELIVERED: EntryVerdict = EntryVerdict::Delivered;
+
+    fn logged(events: usize, log: DeliveryLogMode) -> Job {
+        Job { log, ..job(delivery(events), &subscription(json!({}))) }
+    }
+
+    fn taken(job: &Job, verdicts: &[EntryVerdict]) -> Vec<Record> {
+        let records = job.take_records(verdicts, START + secs(1));
+        join_records(records.iter()).iter().flat_map(|body| parse_records(body).unwrap()).collect()
+    }
+
+    fn keep(job: &Job, entry: usize, verdict: EntryVerdict, status: u16) {
+        let details = RecordDetails { status: Some(status), ..RecordDetails::default() };
+        job.keep_record(entry, &Bytes::from(event(entry)), verdict, details, START);
+    }
+
+    fn retry() -> EntryVerdict {
+        let last = LastAttempt::of(Outcome::Answered { status: 503, retry_after: None }, START).unwrap();
+        EntryVerdict::Retry { not_before: START + secs(10), last }
+    }
+
+    #[test]
+    fn an_attempt_is_kept_until_its_message_is_settled() {
+        let job = logged(2, DeliveryLogMode::Payloads);
+        keep(&job, 1, retry(), 503);
+        keep(&job, 0, DELIVERED, 200);
+        let records = taken(&job, &[DELIVERED, retry()]);
+        let shown = records.iter().map(|it| (it.status, it.result, it.time, it.attempt));
+        let expected = [(Some(200), LogResult::Delivered, START, 1), (Some(503), LogResult::Retry, START, 1)];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        assert_eq!(records[1].payload.as_ref().unwrap().as_str(), event(1));
+        assert_eq!(records[1].next_attempt_at, Some(START + secs(10)));
+    }
+
+    #[test]
+    fn an_event_that_changed_without_an_attempt_is_recorded_in_the_end() {
+        let give_up = |reason, last| EntryVerdict::GiveUp { reason, last };
+        let check = |verdict, kind, result, attempt, status| {
+            let record = taken(&logged(1, DeliveryLogMode::Attempts), &[verdict]).remove(0);
+            let shown = (record.kind, record.result, record.attempt, record.status);
+            assert_eq!(shown, (kind, result, attempt, status), "{verdict:?}");
+            assert_eq!((record.time, record.event_id.as_deref()), (START + secs(1), Some("0")));
+            assert_eq!((record.origin, record.payload), (Origin::First, None));
+        };
+        let expired = DeadLetterReason::TimeToLiveExceeded;
+        let gone = DeadLetterReason::EndpointGone;
+        let refused = LastAttempt::of(Outcome::Answered { status: 400, retry_after: None }, START);
+        check(EntryVerdict::Held, Kind::Held, LogResult::Held, 0, None);
+        check(give_up(expired, None), Kind::Expired, LogResult::DeadLettered, 0, None);
+        check(give_up(gone, None), Kind::GivenUp, LogResult::DeadLettered, 0, None);
+        // It expired while a batch that was refused was sent again in parts.
+        check(give_up(expired, refused), Kind::Attempt, LogResult::DeadLettered, 1, Some(400));
+    }
+
+    #[test]
+    fn a_late_answer_is_no_attempt() {
+        let mut job = logged(1, DeliveryLogMode::Payloads);
+        job.delivery.attempts = 1;
+        job.acknowledged_late = ["k-0".to_owned()].into();
+        let record = taken(&job, &[DELIVERED]).remove(0);
+        let shown = (record.kind, record.result, record.attempt, record.payload);
+        assert_eq!(shown, (Kind::AnsweredLate, LogResult::Delivered, 1, None));
+    }
+
+    #[test]
+    fn without_the_log_and_for_events_that_go_back_there_is_none() {
+        let off = logged(1, DeliveryLogMode::Off);
+        keep(&off, 0, DELIVERED, 200);
+        assert_eq!(taken(&off, &[DELIVERED]), []);
+        let untried = [EntryVerdict::NotStarted, EntryVerdict::Postponed { not_before: START }];
+        assert_eq!(taken(&logged(2, DeliveryLogMode::Payloads), &untried), []);
+    }
+
+    #[test]
+    fn only_the_mode_payloads_keeps_payloads() {
+        let has_payload = |log| taken(&logged(1, log), &[EntryVerdict::Held])[0].payload.is_some();
+        assert!(has_payload(DeliveryLogMode::Payloads) && !has_payload(DeliveryLogMode::Attempts));
+    }
+
+    #[test]
+    fn an_answer_is_kept_without_the_secrets_of_its_subscription() {
+        let settings = json!({
+            "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
+            "deliveryHeaders": [{ "name": "x-key", "value": "hunter2-hunter2", "isSecret": true }],
+        });
+        let own = subscription(settings);
+        let mut answer = response(400, None, "no: hunter2-hunter2 whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        let logged = logged_answer(&answer, &own);
+        assert_eq!(logged.text.as_deref(), Some("no: [redacted] [redacted]"));
+        assert_eq!(logged.media_type.as_deref(), Some("text/plain"));
+        assert_eq!(logged_answer(&response(204, None, ""), &own).text, None);
+    }
+}

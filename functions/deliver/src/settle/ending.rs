@@ -1,0 +1,183 @@
+//! The end of one message: what takes its place, and how it leaves the queue.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::attempt::settle::settle;
+use posthaste_core::attempt::{EntryVerdict, Settlement};
+use posthaste_core::model::idle::wait_noted_at;
+use posthaste_core::model::{Delivery, Subscription};
+use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueName, QueueReceiver, Successor};
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::late_answers::forget_late;
+use posthaste_services::{Activity, DrainMeter, stop_at};
+
+use super::group::Complete;
+use super::place::Place;
+use super::records_queue::record_message;
+use super::replace::replace;
+use super::successors::Successors;
+use crate::invocation::{Invocation, Job, WaitingMessage};
+use crate::notify::DroppedNotices;
+
+const RECORDING: &str = "replace a message by its successors and records";
+
+/// Ends messages.
+pub(crate) struct Ender<P: Ports> {
+    pub(crate) queue: Arc<P::Queue>,
+    pub(crate) state: Arc<P::Store>,
+    pub(crate) clock: P::Clock,
+    pub(crate) drain: DrainMeter,
+    pub(crate) activity: Activity,
+    pub(crate) notices: DroppedNotices<P>,
+}
+
+/// A message that may end.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    job: usize,
+    /// The messages that take its place.
+    successors: Vec<Successor>,
+    /// The deliveries that wait in the object store.
+    deliveries: Vec<(Place, Delivery)>,
+}
+
+impl Ending {
+    /// Whether the message ends with a transaction of the queue. One that was delivered is acknowledged
+    /// instead: that never fails, while a transaction that fails would have its webhook sent again.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.deliveries.is_empty() && !self.successors.is_empty()
+    }
+
+    fn is_delivered(&self) -> bool {
+        self.successors.is_empty() && self.deliveries.is_empty()
+    }
+}
+
+impl<P: Ports> Ender<P> {
+    /// Notes that a subscription is in use, for one that is deleted when it is idle.
+    pub(crate) async fn note_attempt(&self, invocation: &Invocation, subscription: &Subscription) {
+        // If that takes too long, the next attempt is noted.
+        let noted = self.activity.of_subscription(&*self.state, subscription, self.clock.now());
+        stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
+    }
+
+    /// Prepares the end of a message whose events all have a verdict. `None` if that panicked, which hands
+    /// the message back.
+    pub(crate) async fn prepare(&self, invocation: &Invocation, message: Complete) -> Option<Ending> {
+        let job = &invocation.jobs[message.job];
+        let prepared = catch_panic(self.prepared(invocation, job, &message)).await;
+        let ending = prepared.inspect_err(|_| job.hand_back()).ok()?;
+        if ending.is_delivered() {
+            // Whatever comes of its records and of the queue, its webhook is not sent again for that.
+            invocation.settled(&job.message.id);
+        }
+        Some(ending)
+    }
+
+    async fn prepared(&self, invocation: &Invocation, job: &Job, message: &Complete) -> Ending {
+        let (now, verdicts) = (self.clock.now(), &message.verdicts);
+        if !verdicts.iter().all(EntryVerdict::is_untried) {
+            self.drain.settled(1);
+        }
+        let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
+        let Settlement { again, held, dead, dropped } = settle(&job.delivery, verdicts, policy);
+        if let Some(subscription) = &job.subscription {
+            self.note_scheduled(invocation, subscription, &again, &held).await;
+        }
+        let mut successors = Successors::default();
+        for letter in &dead {
+            successors.dead(letter, policy);
+        }
+        for letter in dropped {
+            if !self.notices.drop_events(invocation, &letter).await {
+                successors.notices(letter, now);
+            }
+        }
+        successors.held(held);
+        for delivery in again {
+            successors.again(delivery, now);
+        }
+        let Successors { messages: successors, stored: deliveries } = successors;
+        Ending { job: message.job, successors, deliveries }
+    }
+
+    /// Ends a message, or leaves it to the end of the invocation if deliveries of it wait in the object
+    /// store. A panic hands it back.
+    pub(crate) async fn end(&self, invocation: &Invocation, ending: Ending) {
+        let job = &invocation.jobs[ending.job];
+        if catch_panic(self.ended(invocation, job, ending)).await.is_err() {
+            job.hand_back();
+        }
+    }
+
+    async fn ended(&self, invocation: &Invocation, job: &Job, ending: Ending) {
+        let Ending { successors, deliveries, .. } = ending;
+        if !deliveries.is_empty() {
+            return invocation.wait(WaitingMessage { message: job.message.clone(), deliveries, successors });
+        }
+        // A message that comes again must find its late answers still noted.
+        if successors.is_empty() {
+            if let Err(error) = self.queue.acknowledge(&job.message.receipt).await {
+                let error = &error as &dyn std::error::Error;
+                return tracing::error!(error, "delivered message not acknowledged");
+            }
+        } else if !replace(&*self.queue, invocation, &job.message, successors).await {
+            return;
+        }
+        self.forget_late(invocation, job).await;
+    }
+
+    /// Ends a message that is replaced, in one transaction with records. After an `Err` it is to be ended
+    /// without them. It needs the transaction anyway, so this waits as long as that takes: cut off, nothing
+    /// would say whether the message was settled.
+    pub(crate) async fn end_with(
+        &self,
+        invocation: &Invocation,
+        ending: &Ending,
+        records: &[Bytes],
+    ) -> Result<(), PortError> {
+        let job = &invocation.jobs[ending.job];
+        let records = records.iter().map(|body| record_message(body.clone()));
+        let records = records.map(|message| Successor { to: QueueName::Records, message });
+        let successors = ending.successors.iter().cloned().chain(records).collect();
+        let replaced = catch_panic(self.queue.replace(&job.message.receipt, successors)).await;
+        replaced.map_err(|panicked| PortError::caused(RECORDING, ErrorKind::Other, panicked))??;
+        invocation.settled(&job.message.id);
+        self.forget_late(invocation, job).await;
+        Ok(())
+    }
+
+    /// Removes the notes of the late answers that acknowledged events of a message.
+    async fn forget_late(&self, invocation: &Invocation, job: &Job) {
+        if !job.acknowledged_late.is_empty() {
+            let (topic, subscription) = (&job.delivery.topic, &job.delivery.subscription);
+            let forgotten = forget_late(&*self.state, topic, subscription, &job.acknowledged_late);
+            stop_at(&self.clock, invocation.deadlines.end, forgotten).await;
+        }
+    }
+
+    /// Notes when deliveries that are tried again are due, and when held ones expire, for entities that are
+    /// deleted when they are idle: until then neither the subscription nor its topic is idle. wake sees
+    /// deliveries in the object store, but not those it has just sent to the queue, so the subscription's
+    /// note lasts a while longer. For all other entities nothing is read or written.
+    async fn note_scheduled(
+        &self,
+        invocation: &Invocation,
+        subscription: &Subscription,
+        again: &[Delivery],
+        held: &[Delivery],
+    ) {
+        let due = again.iter().map(|delivery| delivery.not_before).max();
+        let Some(latest) = due.into_iter().chain(held.iter().map(Delivery::expires_first)).max() else {
+            return;
+        };
+        let now = self.clock.now();
+        let waits_until = wait_noted_at(due.map_or(now, |due| due.max(now)));
+        let noted = async {
+            self.activity.of_its_topic(&*self.state, subscription, latest).await;
+            self.activity.of_subscription(&*self.state, subscription, waits_until).await;
+        };
+        stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
+    }
+}

@@ -1,0 +1,167 @@
+mod groups;
+
+use std::sync::Arc;
+
+use posthaste_core::attempt::{DeadLetterReason, Outcome};
+use posthaste_core::model::{LastAttempt, Timestamp};
+use posthaste_core::stored::layout;
+use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
+use posthaste_services::{Activity, DrainMeter};
+use posthaste_testkit::{Fault, Operation, Plan};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::invocation::{EntryRef, Job, MessageHandle};
+use crate::limits::{DeliverSettings, RecordsSettings};
+use crate::notify::DroppedNotices;
+use crate::payloads::PayloadReader;
+use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription};
+
+fn settler(world: &World) -> Settler<TestPorts> {
+    let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
+    let payloads = PayloadReader::new(Arc::clone(&state), clock.clone(), &DeliverSettings::default());
+    let notices = DroppedNotices { ports: world.notice_ports(), payloads: Arc::new(payloads) };
+    let queue = Arc::clone(&world.queue);
+    let (drain, activity) = (DrainMeter::default(), Activity::default());
+    let settings = RecordsSettings::EMBEDDED;
+    let records = RecordsQueue { queue: Arc::clone(&world.records), clock: clock.clone(), settings };
+    Settler {
+        ender: Ender { queue, state, clock, drain, activity, notices },
+        records,
+        disabler: Disabler { ports: world.notice_ports() },
+    }
+}
+
+/// Settles messages by attempts, one after the other, after those that need none.
+async fn settle(settler: &Settler<TestPorts>, invocation: &Invocation, attempts: Vec<Attempted>) {
+    let (settling, recorded) = settler.begin(invocation);
+    let attempt = async move {
+        settling.settle_unsent(invocation).await;
+        for attempted in attempts {
+            settling.attempted(invocation, attempted).await;
+        }
+    };
+    tokio::join!(attempt, settler.settle_recorded(invocation, recorded));
+}
+
+/// An invocation with a received message of `events` events.
+async fn invocation(world: &World, events: usize, settings: Value) -> Invocation {
+    let message = world.received().await;
+    let mut invocation = world.invocation_of(std::slice::from_ref(&message));
+    let message = MessageHandle::of(&message);
+    invocation.jobs = vec![Job { message, ..job(delivery(events), &subscription(settings)) }];
+    invocation
+}
+
+/// An attempt at the first events of the message, one for each verdict.
+fn attempted(invocation: &Invocation, verdicts: &[EntryVerdict]) -> Attempted {
+    let at = |entry| EntryRef { job: 0, entry };
+    Attempted {
+        subscription: Arc::clone(invocation.jobs[0].subscription.as_ref().expect("a subscription")),
+        verdicts: verdicts.iter().enumerate().map(|(entry, verdict)| (at(entry), *verdict)).collect(),
+        is_to_be_disabled: false,
+    }
+}
+
+/// Settles a message of these verdicts. Answers whether it is reported as failed.
+async fn is_failed(world: &World, settings: Value, verdicts: &[EntryVerdict]) -> bool {
+    let invocation = invocation(world, verdicts.len(), settings).await;
+    settle(&settler(world), &invocation, vec![attempted(&invocation, verdicts)]).await;
+    !invocation.response().failures.is_empty()
+}
+
+fn retry(not_before: Timestamp) -> EntryVerdict {
+    let outcome = Outcome::Answered { status: 503, retry_after: None };
+    EntryVerdict::Retry { not_before, last: LastAttempt::of(outcome, START).unwrap() }
+}
+
+fn give_up() -> EntryVerdict {
+    EntryVerdict::GiveUp { reason: DeadLetterReason::MaxDeliveryAttemptsExceeded, last: None }
+}
+
+#[tokio::test]
+async fn a_delivered_message_is_acknowledged() {
+    let world = World::new();
+    assert!(!is_failed(&world, json!({}), &[EntryVerdict::Delivered; 2]).await);
+    assert_eq!(world.calls.count(Operation::Acknowledge), 1);
+}
+
+#[tokio::test]
+async fn a_delivered_message_is_settled_though_the_queue_does_not_take_it() {
+    let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+    assert!(!is_failed(&world, json!({}), &[EntryVerdict::Delivered]).await);
+    // It is delivered again: at least once.
+    assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+}
+
+#[tokio::test]
+async fn nothing_is_settled_before_the_last_verdict() {
+    let world = World::new();
+    let invocation = invocation(&world, 2, json!({})).await;
+    settle(&settler(&world), &invocation, vec![attempted(&invocation, &[EntryVerdict::Delivered])]).await;
+    assert!(invocation.jobs[0].is_open(1));
+    assert_eq!(world.calls.all().len(), 0);
+    assert_eq!(invocation.response().failures.len(), 1);
+}
+
+#[tokio::test]
+async fn events_that_fail_are_tried_again_or_are_dead_letters() {
+    let world = World::new();
+    let verdicts = [EntryVerdict::Delivered, retry(START + secs(60)), give_up()];
+    assert!(!is_failed(&world, json!({}), &verdicts).await);
+    assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+    assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_whose_successors_are_refused_is_handed_back() {
+    let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+    assert!(is_failed(&world, json!({}), &[retry(START)]).await);
+}
+
+#[tokio::test]
+async fn what_waits_for_long_or_is_held_is_left_to_the_end_of_the_invocation() {
+    let world = World::new();
+    let invocation = invocation(&world, 2, json!({})).await;
+    let verdicts = [retry(START + secs(7200)), EntryVerdict::Held];
+    settle(&settler(&world), &invocation, vec![attempted(&invocation, &verdicts)]).await;
+    let waiting = invocation.take_waiting();
+    assert_eq!((waiting.len(), world.calls.all().len()), (1, 0));
+    let mut places: Vec<_> = waiting[0].deliveries.iter().map(|(place, _)| *place).collect();
+    places.sort_by_key(|place| *place == place::Place::Parked);
+    assert_eq!(places, [place::Place::Held, place::Place::Parked]);
+}
+
+#[tokio::test]
+async fn events_without_dead_letters_are_dropped() {
+    let world = World::new();
+    let settings = json!({ "deadLetter": { "enabled": false } });
+    assert!(!is_failed(&world, settings, &[give_up()]).await);
+    assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 0);
+    assert_eq!(world.calls.count(Operation::Acknowledge), 1);
+}
+
+#[tokio::test]
+async fn messages_without_an_attempt_are_settled_and_the_notes_of_late_answers_removed() {
+    let world = World::new();
+    let mut invocation = invocation(&world, 1, json!({})).await;
+    let job = &mut invocation.jobs[0];
+    let key = layout::late(&job.delivery.topic, &job.delivery.subscription, "k-0");
+    world.memory.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+    job.acknowledged_late = ["k-0".to_owned()].into();
+    job.judge(0, EntryVerdict::Delivered);
+    settle(&settler(&world), &invocation, Vec::new()).await;
+    assert_eq!(invocation.response().failures.len(), 0);
+    assert!(world.memory.get(&key).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_panic_while_settling_hands_the_message_back() {
+    let panics = Plan::by(|_| panic!("as the test wants it"));
+    let world = World::with(&Plan::none(), &panics);
+    let invocation = invocation(&world, 2, json!({})).await;
+    let job = &invocation.jobs[0];
+    settle(&settler(&world), &invocation, vec![attempted(&invocation, &[retry(START); 2])]).await;
+    assert!(job.complete().is_some());
+    assert_eq!(invocation.response().failures.len(), 1);
+}

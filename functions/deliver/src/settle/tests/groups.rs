@@ -1,0 +1,288 @@
+//! Groups: messages with records of the delivery log share a message of records.
+
+use std::time::Duration;
+
+use posthaste_core::delivery_log::{Kind, LogResult, Record};
+use posthaste_core::model::DeliveryLogMode;
+use posthaste_ports::Receipt;
+
+use super::*;
+use crate::settle::records_queue::RECORDS_TIME;
+
+const DELIVERED: [EntryVerdict; 1] = [EntryVerdict::Delivered];
+
+/// An invocation with so many messages of one event each, which are logged.
+async fn logged(world: &World, messages: usize) -> Invocation {
+    let mut batch = Vec::new();
+    for _ in 0..messages {
+        batch.push(world.received().await);
+    }
+    let mut invocation = world.invocation_of(&batch);
+    let own = subscription(json!({}));
+    let jobs = batch.iter().map(MessageHandle::of);
+    let log = DeliveryLogMode::Payloads;
+    invocation.jobs = jobs.map(|message| Job { message, log, ..job(delivery(1), &own) }).collect();
+    invocation
+}
+
+/// An attempt at the event of each message, one for each verdict.
+fn attempts(invocation: &Invocation, verdicts: &[EntryVerdict]) -> Vec<Attempted> {
+    let attempt = |(job, verdict): (usize, &EntryVerdict)| Attempted {
+        verdicts: vec![(EntryRef { job, entry: 0 }, *verdict)],
+        ..attempted(invocation, &[])
+    };
+    verdicts.iter().enumerate().map(attempt).collect()
+}
+
+fn beside(world: &World) -> Settler<TestPorts> {
+    let mut settler = settler(world);
+    settler.records.settings = RecordsSettings::AWS;
+    settler
+}
+
+/// Settles a message for each verdict. Answers the records by message, and how many messages are reported as
+/// failed.
+async fn recorded(
+    world: &World,
+    settler: Settler<TestPorts>,
+    verdicts: &[EntryVerdict],
+) -> (Vec<Vec<Record>>, usize) {
+    let invocation = logged(world, verdicts.len()).await;
+    settle(&settler, &invocation, attempts(&invocation, verdicts)).await;
+    (world.recorded(), invocation.response().failures.len())
+}
+
+/// The calls of the queues, in their order.
+fn calls(world: &World) -> Vec<(&'static str, Operation)> {
+    world.calls.all().into_iter().map(|call| (call.port, call.operation)).collect()
+}
+
+/// Runs work that waits for the clock.
+async fn run<T>(world: &World, work: impl Future<Output = T>) -> (T, Duration) {
+    use posthaste_ports::Clock;
+    let began = world.clock.monotonic();
+    let mut work = std::pin::pin!(work);
+    for _ in 0..1000 {
+        tokio::select! {
+            biased;
+            done = &mut work => return (done, world.clock.monotonic().saturating_sub(began)),
+            () = tokio::task::yield_now() => {}
+        }
+        world.clock.advance_to_next();
+    }
+    panic!("the work does not end");
+}
+
+#[tokio::test]
+async fn without_the_log_a_message_is_settled_at_once() {
+    let world = World::new();
+    let mut invocation = logged(&world, 1).await;
+    invocation.jobs[0].log = DeliveryLogMode::Off;
+    let settler = settler(&world);
+    let (settling, _recorded) = settler.begin(&invocation);
+    let [attempt] = attempts(&invocation, &DELIVERED).try_into().unwrap();
+    settling.attempted(&invocation, attempt).await;
+    assert_eq!(calls(&world), [("queue", Operation::Acknowledge)]);
+    assert_eq!(world.recorded().len(), 0);
+}
+
+#[tokio::test]
+async fn records_travel_in_the_transaction_that_replaces_the_first_message() {
+    let world = World::new();
+    let verdicts = [EntryVerdict::Delivered, retry(START + secs(60)), EntryVerdict::Delivered];
+    let (records, failed) = recorded(&world, settler(&world), &verdicts).await;
+    assert_eq!(failed, 0);
+    assert_eq!(records.iter().map(Vec::len).collect::<Vec<_>>(), [3]);
+    let acknowledged = ("queue", Operation::Acknowledge);
+    assert_eq!(calls(&world), [("queue", Operation::Replace), acknowledged, acknowledged]);
+    assert!(records[0].iter().all(|record: &Record| record.kind == Kind::Attempt));
+}
+
+#[tokio::test]
+async fn no_transaction_stands_between_a_delivered_message_and_its_acknowledgement() {
+    let world = World::new();
+    let (records, failed) = recorded(&world, settler(&world), &[EntryVerdict::Delivered; 3]).await;
+    assert_eq!((records.iter().map(Vec::len).collect::<Vec<_>>(), failed), (vec![3], 0));
+    let acknowledged = ("queue", Operation::Acknowledge);
+    let sent = ("records", Operation::SendBatch);
+    assert_eq!(calls(&world), [sent, acknowledged, acknowledged, acknowledged]);
+    assert!(records[0].iter().all(|record: &Record| record.result == LogResult::Delivered));
+}
+
+#[tokio::test]
+async fn where_they_are_sent_by_themselves_they_are_durable_before_the_first_message_is_settled() {
+    let world = World::new();
+    let (records, failed) = recorded(&world, beside(&world), &[EntryVerdict::Delivered; 2]).await;
+    assert_eq!((records.len(), records[0].len(), failed), (1, 2, 0));
+    let acknowledged = ("queue", Operation::Acknowledge);
+    assert_eq!(calls(&world), [("records", Operation::SendBatch), acknowledged, acknowledged]);
+}
+
+#[tokio::test]
+async fn successors_and_records_share_a_transaction() {
+    let world = World::new();
+    let (records, failed) = recorded(&world, settler(&world), &[retry(START + secs(60)), give_up()]).await;
+    assert_eq!((records.len(), failed), (1, 0));
+    let shown = records[0].iter().map(|record| (record.kind, record.result));
+    let expected = [(Kind::Attempt, LogResult::Retry), (Kind::GivenUp, LogResult::DeadLettered)];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    assert_eq!(calls(&world), [("queue", Operation::Replace); 2]);
+    assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+    assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 1);
+}
+
+#[tokio::test]
+async fn records_of_messages_that_wait_in_the_object_store_are_sent_by_themselves() {
+    let world = World::new();
+    let invocation = logged(&world, 2).await;
+    settle(&settler(&world), &invocation, attempts(&invocation, &[EntryVerdict::Held; 2])).await;
+    let records = world.recorded();
+    assert_eq!((records.len(), records[0].len(), records[0][0].kind), (1, 2, Kind::Held));
+    assert_eq!(calls(&world), [("records", Operation::SendBatch)]);
+    assert_eq!(invocation.take_waiting().len(), 2);
+}
+
+#[tokio::test]
+async fn messages_without_an_attempt_are_recorded_too() {
+    let world = World::new();
+    let invocation = logged(&world, 2).await;
+    invocation.jobs.iter().for_each(|job| drop(job.judge(0, give_up())));
+    settle(&settler(&world), &invocation, Vec::new()).await;
+    assert_eq!(world.recorded()[0].len(), 2);
+    assert_eq!(invocation.response().failures.len(), 0);
+}
+
+#[tokio::test]
+async fn events_that_go_back_untried_have_no_record() {
+    let world = World::new();
+    let postponed = EntryVerdict::Postponed { not_before: START + secs(9) };
+    let verdicts = [EntryVerdict::NotStarted, postponed];
+    let (records, failed) = recorded(&world, settler(&world), &verdicts).await;
+    assert_eq!((records.len(), failed), (0, 0));
+    assert_eq!(world.sent(QueueName::Deliveries).await.len(), 2);
+}
+
+/// Settles messages while another attempt of the invocation is under way. Answers how long it takes until the
+/// first one is settled, and how many records are sent by then.
+async fn settled_after(
+    world: &World,
+    settler: Settler<TestPorts>,
+    invocation: &Invocation,
+) -> (Duration, usize) {
+    use posthaste_ports::Clock;
+    let (settling, recorded) = settler.begin(invocation);
+    let under_way = async move {
+        for attempt in attempts(invocation, &vec![EntryVerdict::Delivered; invocation.jobs.len()]) {
+            settling.attempted(invocation, attempt).await;
+        }
+        rest().await;
+        while world.calls.count(Operation::Acknowledge) == 0 {
+            world.clock.advance_to_next();
+            rest().await;
+        }
+        let records = world.recorded().iter().map(Vec::len).sum();
+        let after = world.clock.monotonic();
+        drop(settling);
+        world.clock.advance(RECORDS_TIME);
+        (after, records)
+    };
+    tokio::join!(under_way, settler.settle_recorded(invocation, recorded)).0
+}
+
+/// Lets everything go on that needs no time.
+async fn rest() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_group_is_gathered_for_a_while_as_long_as_attempts_are_under_way() {
+    let world = World::new();
+    let invocation = logged(&world, 3).await;
+    let after = settled_after(&world, settler(&world), &invocation).await;
+    assert_eq!(after, (RecordsSettings::EMBEDDED.gathering, 3));
+    let world = World::new();
+    let invocation = logged(&world, 3).await;
+    let after = settled_after(&world, beside(&world), &invocation).await;
+    assert_eq!(after, (RecordsSettings::AWS.gathering, 3));
+}
+
+#[tokio::test]
+async fn a_full_group_is_settled_at_once() {
+    let world = World::new();
+    let mut invocation = logged(&world, 20).await;
+    for job in &mut invocation.jobs {
+        let large = format!("{{\"id\":\"1\",\"data\":\"{}\"}}", "x".repeat(60_000));
+        job.delivery.events[0].payload = posthaste_core::model::Payload::Inline(large.into());
+    }
+    assert_eq!(settled_after(&world, settler(&world), &invocation).await, (Duration::ZERO, 14));
+    assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [6]);
+}
+
+fn refuses(operation: Operation) -> Plan {
+    Plan::at(Fault::Before(ErrorKind::Other), move |effect| effect.operation == operation)
+}
+
+fn hangs(operation: Operation) -> Plan {
+    Plan::at(Fault::HangBefore, move |effect| effect.operation == operation)
+}
+
+fn panics(operation: Operation) -> Plan {
+    Plan::by(move |effect| {
+        assert!(effect.operation != operation, "as the test wants it");
+        None
+    })
+}
+
+/// Settles three delivered messages. Answers how long that takes.
+async fn delivered(world: &World, settler: Settler<TestPorts>) -> Duration {
+    let verdicts = [EntryVerdict::Delivered; 3];
+    let ((records, failed), took) = run(world, recorded(world, settler, &verdicts)).await;
+    assert_eq!((records.len(), failed, world.calls.count(Operation::Acknowledge)), (0, 0, 3));
+    took
+}
+
+#[tokio::test]
+async fn messages_are_settled_though_the_queue_does_not_take_their_records() {
+    let plans: [fn(Operation) -> Plan; 3] = [refuses, panics, hangs];
+    for (plan, expected) in plans.into_iter().zip([Duration::ZERO, Duration::ZERO, RECORDS_TIME]) {
+        for way in [settler, beside] {
+            let world = World::with_queues(&Plan::none(), &plan(Operation::SendBatch));
+            assert_eq!(delivered(&world, way(&world)).await, expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_tried_again_is_settled_without_the_records_that_are_refused() {
+    let world = World::with_queues(&Plan::nth(0, Fault::Before(ErrorKind::Full)), &Plan::none());
+    let (records, failed) = recorded(&world, settler(&world), &[retry(START)]).await;
+    assert_eq!((records.len(), failed), (0, 0));
+    assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_group_that_waits_for_its_records_does_not_delay_the_next() {
+    let is_first = |effect: posthaste_testkit::faulty::Effect<'_>| effect.operation == Operation::SendBatch;
+    let world = World::with_queues(&Plan::none(), &Plan::nth_of(0, Fault::HangBefore, is_first));
+    let mut invocation = logged(&world, 20).await;
+    for job in &mut invocation.jobs {
+        let large = format!("{{\"id\":\"1\",\"data\":\"{}\"}}", "x".repeat(60_000));
+        job.delivery.events[0].payload = posthaste_core::model::Payload::Inline(large.into());
+    }
+    // The second group is gathered for a second. The first would be settled after two.
+    let after = settled_after(&world, beside(&world), &invocation).await;
+    assert_eq!(after, (RecordsSettings::AWS.gathering, 6));
+}
+
+#[tokio::test]
+async fn records_are_not_lost_with_a_message_that_another_worker_has() {
+    let world = World::new();
+    let mut invocation = logged(&world, 2).await;
+    invocation.jobs[0].message.receipt = Receipt("stale".to_owned());
+    settle(&settler(&world), &invocation, attempts(&invocation, &[retry(START), EntryVerdict::Delivered]))
+        .await;
+    assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
+    assert_eq!(invocation.response().failures.len(), 0);
+}

@@ -1,0 +1,46 @@
+//! The attempts of one subscription, with the answers of its endpoint.
+
+use axum::extract::State;
+use posthaste_core::api::events::{RecordPage, RecordQuery};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::delivery_log::{Kind, RecordFilter};
+use posthaste_ports::Ports;
+
+use crate::answer::{Answer, JsonResponse, unknown_topic};
+use crate::document::{BadRequests, Problems, UnknownSubscription};
+use crate::events::{is_empty, read_query};
+use crate::extract::{Path, Query, SubscriptionPath};
+use crate::manage::Managed;
+
+/// List a subscription's attempts
+///
+/// The newest first, with the first bytes of each answer. The subscription, or its topic, may have been
+/// deleted: its attempts stay. Where there is neither a subscription nor any attempt of it, the answer is
+/// 404.
+#[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/attempts", tag = "events",
+    params(SubscriptionPath, RecordQuery),
+    responses((status = 200, description = "One page of attempts", body = RecordPage),
+        BadRequests, UnknownSubscription, Problems))]
+pub(crate) async fn list_attempts<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
+    Query(query): Query<RecordQuery>,
+) -> Answer<RecordPage> {
+    if query.subscription.is_some() {
+        return Err(named_twice().into());
+    }
+    let record = manage.load(&path.topic).await?;
+    let (filter, items) = read_query(&query, &path.topic)?;
+    let filter = RecordFilter { subscription: Some(path.name.folded()), kind: Some(Kind::Attempt), ..filter };
+    let is_first = filter.after.is_none();
+    let page = manage.log_page(record.as_ref(), filter, items).await?;
+    if is_first && is_empty(&page) {
+        path.find(&record.ok_or_else(|| unknown_topic(&path.topic))?)?;
+    }
+    Ok(JsonResponse::new(page))
+}
+
+fn named_twice() -> Problem {
+    let detail = "the path names the subscription";
+    Problem::new(ProblemKind::BadRequest).member("subscription").detail(detail)
+}

@@ -1,0 +1,203 @@
+//! The delivery log as this function reads it: its files are listed, and then searched side by side.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::delivery_log::{Cursor, LogHour, LookUp, Record, RecordFilter, time_in_id};
+use posthaste_core::model::Timestamp;
+use posthaste_delivery_log::{LogError, LogFile, LogReader, LookedUp, RecordPage};
+use posthaste_ports::{Evict, Evicted, ObjectStore};
+use posthaste_services::pages::objects;
+
+use crate::answer::{ApiError, unavailable};
+
+/// Most bytes of footers that are kept. Those of a day of ten million records take 3.2 MB (measured).
+const FOOTER_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Most files of the log that a request looks for. An hour has one after its merge, and 120 at the most
+/// before it.
+const FILES_MAX: usize = 100_000;
+
+/// Hours that a list reads side by side, at most: as many as it has read before without finding enough.
+const HOURS_AT_ONCE_MAX: usize = 8;
+
+/// Files of which a list reads the footers, before it answers what it has and where to go on.
+const LIST_FILES_MAX: usize = 1_000;
+
+/// Most times that the files are listed again, because some were merged into others in between.
+const LISTED_AGAIN_MAX: usize = 2;
+
+/// The log over its store.
+#[derive(Debug)]
+pub struct DeliveryLog<S> {
+    reader: Arc<LogReader<S>>,
+}
+
+/// Records of a list.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// The records, the newest first.
+    pub(crate) records: Vec<Record>,
+    /// The place to list on from, if there may be more.
+    pub(crate) next: Option<Cursor>,
+    /// Files that are damaged.
+    pub(crate) damaged: Vec<LogError>,
+}
+
+/// The files of an hour.
+type Hour = (LogHour, Vec<LogFile>);
+
+impl<S> Clone for DeliveryLog<S> {
+    fn clone(&self) -> Self {
+        Self { reader: Arc::clone(&self.reader) }
+    }
+}
+
+impl<S: ObjectStore> DeliveryLog<S> {
+    /// The log in this store, which has nothing else.
+    pub fn new(store: S) -> Self {
+        Self { reader: Arc::new(LogReader::new(store, FOOTER_BYTES_MAX)) }
+    }
+
+    /// The records of an event. If there are none since the time in its id, all are searched: the clock of
+    /// its producer may be ahead.
+    pub(crate) async fn event(&self, look_up: LookUp) -> Result<LookedUp, ApiError> {
+        let found = self.look_up(&look_up).await?;
+        let has_time = look_up.event_id.as_deref().and_then(time_in_id).is_some();
+        if !found.records.is_empty() || !has_time {
+            return Ok(found);
+        }
+        self.look_up(&LookUp { whole: true, ..look_up }).await
+    }
+
+    async fn look_up(&self, look_up: &LookUp) -> Result<LookedUp, ApiError> {
+        for _ in 0..=LISTED_AGAIN_MAX {
+            let files = self.files(look_up.earliest(), look_up.to).await?;
+            match self.reader.look_up(&files, look_up).await {
+                Err(error) if error.is_gone() => {}
+                found => return Ok(found?),
+            }
+        }
+        Err(unavailable().into())
+    }
+
+    /// The newest records that a filter selects, at most `limit`. Hours are read from the newest back, until
+    /// there are enough. While `has_time`, the walk goes on.
+    pub(crate) async fn list(
+        &self,
+        filter: &RecordFilter,
+        limit: usize,
+        has_time: impl Fn() -> bool + Send + Sync,
+    ) -> Result<Listed, ApiError> {
+        if filter.webhook_id.is_some() {
+            return self.list_request(filter, limit).await;
+        }
+        for _ in 0..=LISTED_AGAIN_MAX {
+            let hours = hours(self.files(filter.from, filter.latest()).await?, filter);
+            match self.walk(&hours, filter, limit, &has_time).await {
+                Err(error) if error.is_gone() => {}
+                listed => return Ok(listed?),
+            }
+        }
+        Err(unavailable().into())
+    }
+
+    /// The records of one request. Bloom filters find them in all hours at once.
+    async fn list_request(&self, filter: &RecordFilter, limit: usize) -> Result<Listed, ApiError> {
+        let RecordFilter { topic, webhook_id, from, .. } = filter.clone();
+        let look_up = LookUp { topic, webhook_id, from, to: filter.latest(), ..LookUp::default() };
+        let LookedUp { mut records, damaged, .. } = self.look_up(&look_up).await?;
+        records.retain(|record| filter.matches(record));
+        let mut listed = Listed { damaged, ..Listed::default() };
+        listed.add(RecordPage { records, next: None, damaged: Vec::new() }, limit, false);
+        Ok(listed)
+    }
+
+    async fn walk(
+        &self,
+        hours: &[Hour],
+        filter: &RecordFilter,
+        limit: usize,
+        has_time: &(impl Fn() -> bool + Sync),
+    ) -> Result<Listed, LogError> {
+        let (mut listed, mut rest, mut files) = (Listed::default(), hours, 0);
+        while !rest.is_empty() {
+            let at_once = (hours.len() - rest.len()).clamp(1, HOURS_AT_ONCE_MAX);
+            let (step, later) = rest.split_at(at_once.min(rest.len()));
+            for (page, left) in
+                self.list_hours(step, filter, limit).await?.into_iter().zip((0..step.len()).rev())
+            {
+                if listed.add(page, limit, left > 0 || !later.is_empty()) {
+                    return Ok(listed);
+                }
+            }
+            files += step.iter().map(|(_, files)| files.len()).sum::<usize>();
+            if !later.is_empty() && (files >= LIST_FILES_MAX || !has_time()) {
+                listed.next = step.last().map(|(hour, _)| Cursor::behind_hour(*hour));
+                return Ok(listed);
+            }
+            rest = later;
+        }
+        Ok(listed)
+    }
+
+    async fn list_hours(
+        &self,
+        hours: &[Hour],
+        filter: &RecordFilter,
+        limit: usize,
+    ) -> Result<Vec<RecordPage>, LogError> {
+        let pages: Vec<_> = hours.iter().map(|(_, files)| self.reader.list(files, filter, limit)).collect();
+        stream::iter(pages).buffered(HOURS_AT_ONCE_MAX).try_collect().await
+    }
+
+    /// The files that may have records of this time.
+    async fn files(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Vec<LogFile>, ApiError> {
+        let after = from.map(|from| LogHour::of(from).prefix());
+        let end = to.map(|to| LogHour::of(LogHour::of(to).end()).prefix());
+        let files: Vec<_> = objects(self.reader.store(), "", after)
+            .try_take_while(|object| ready(Ok(end.as_ref().is_none_or(|end| object.key < *end))))
+            .take(FILES_MAX + 1)
+            .try_filter_map(|object| ready(Ok(LogFile::new(object.key, object.size))))
+            .try_collect()
+            .await?;
+        if files.len() > FILES_MAX { Err(too_many().into()) } else { Ok(files) }
+    }
+}
+
+impl Listed {
+    /// Adds the records of an hour. Answers whether there are enough now.
+    fn add(&mut self, page: RecordPage, limit: usize, has_older: bool) -> bool {
+        self.damaged.extend(page.damaged);
+        self.records.extend(page.records);
+        let is_over = self.records.len() > limit;
+        self.records.truncate(limit);
+        let is_full = self.records.len() == limit || page.next.is_some();
+        let has_more = is_over || page.next.is_some() || has_older;
+        self.next = self.records.last().filter(|_| is_full && has_more).map(Cursor::behind);
+        is_full
+    }
+}
+
+/// The files by hour, the newest first, without hours that have nothing of the list.
+fn hours(files: Vec<LogFile>, filter: &RecordFilter) -> Vec<Hour> {
+    let mut hours = BTreeMap::<LogHour, Vec<LogFile>>::new();
+    for file in files.into_iter().filter(|file| filter.may_be_in(file.hour)) {
+        hours.entry(file.hour).or_default().push(file);
+    }
+    hours.into_iter().rev().collect()
+}
+
+fn too_many() -> Problem {
+    let detail = format!("the log has more than {FILES_MAX} files since then: name a later time");
+    Problem::new(ProblemKind::BadRequest).member("from").detail(detail)
+}
+
+impl<S: ObjectStore + 'static> Evict for DeliveryLog<S> {
+    fn trim(&self) -> Evicted {
+        self.reader.forget_footers()
+    }
+}

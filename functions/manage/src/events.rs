@@ -1,0 +1,168 @@
+//! What became of events: one event by its id, and lists of records of the delivery log.
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::extract::State;
+use posthaste_core::api::IsoTimestamp;
+use posthaste_core::api::events::{
+    DeliveryView, EventQuery, EventView, LogNote, RecordPage, RecordQuery, RecordView,
+};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::delivery_log::{Cursor, RecordFilter, histories};
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
+use posthaste_core::stored::TopicRecord;
+use posthaste_delivery_log::LogError;
+use posthaste_ports::{Clock, Ports};
+use serde::Deserialize;
+
+use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
+use crate::delivery_log::Listed;
+use crate::document::{BadRequests, LargeObject, Problems, UnknownTopic};
+use crate::extract::{Path, Query, TopicPath};
+use crate::manage::{Manage, Managed};
+use crate::paging::{Page, cursor};
+
+/// The time after which a list answers what it has found, and where to go on.
+const LIST_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The path of an event.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct EventPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    topic: TopicName,
+    /// The event's id, percent-encoded.
+    id: String,
+}
+
+/// Show what became of an event
+///
+/// One entry for each delivery of the event to a subscription, with its attempts. The log has an event from
+/// its first attempt on: until then the list is empty, and the note says so. At most 1,000 records are read.
+#[utoipa::path(get, path = "/topics/{topic}/events/{id}", tag = "events", params(EventPath, EventQuery),
+    responses((status = 200, description = "The deliveries of the event", body = EventView),
+        LargeObject, BadRequests, UnknownTopic, Problems))]
+pub(crate) async fn show_event<P: Ports>(
+    State(manage): Managed<P>,
+    Path(EventPath { topic, id }): Path<EventPath>,
+    Query(query): Query<EventQuery>,
+) -> Answer<EventView> {
+    let complete_until = manage.log_complete_until();
+    let record = manage.load(&topic).await?;
+    let found = manage.log.event(query.look_up(&topic, &id)).await?;
+    if found.records.is_empty() && record.is_none() {
+        return Err(unknown_topic(&topic).into());
+    }
+    let histories = histories(found.records);
+    let damaged = named(&found.damaged);
+    let note = LogNote {
+        is_unknown: histories.is_empty(),
+        is_off: manage.is_log_off(record.as_ref()),
+        is_cut: found.is_cut,
+        damaged: &damaged,
+    };
+    let (retention, with_payload) = (manage.settings.log.retention, query.payload.unwrap_or_default());
+    let views = histories.iter().map(|history| DeliveryView::of(history, retention, with_payload));
+    let deliveries = views
+        .map(|view| DeliveryView { subscription: written_name(record.as_ref(), &view.subscription), ..view });
+    Ok(JsonResponse::new(EventView {
+        id,
+        deliveries: deliveries.collect(),
+        complete_until,
+        note: note.text(),
+    }))
+}
+
+/// List what became of a topic's events
+///
+/// The records of the delivery log, the newest first: one for each attempt, and for each change without one.
+#[utoipa::path(get, path = "/topics/{topic}/events", tag = "events",
+    params(TopicPath,
+        ("subscription" = Option<String>, Query, description = "Only this subscription, in any case"),
+        RecordQuery),
+    responses((status = 200, description = "One page of records", body = RecordPage),
+        BadRequests, UnknownTopic, Problems))]
+pub(crate) async fn list_events<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<TopicPath>,
+    Query(query): Query<RecordQuery>,
+) -> Answer<RecordPage> {
+    let record = manage.load(&path.topic).await?;
+    let (filter, items) = read_query(&query, &path.topic)?;
+    let is_first = filter.after.is_none();
+    let page = manage.log_page(record.as_ref(), filter, items).await?;
+    if is_first && record.is_none() && is_empty(&page) {
+        return Err(unknown_topic(&path.topic).into());
+    }
+    let records = page.records.into_iter().map(RecordView::without_answer).collect();
+    Ok(JsonResponse::new(RecordPage { records, ..page }))
+}
+
+/// The filter and the length of a page, or a problem that names every parameter at fault.
+pub(crate) fn read_query(query: &RecordQuery, topic: &TopicName) -> Result<(RecordFilter, usize), Problem> {
+    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+    let bad_query = |mistakes| Problem::new(ProblemKind::BadRequest).mistakes(mistakes);
+    let filter = query.filter(topic).map_err(bad_query)?;
+    let after = after.map(|after| Cursor::parse(&after).ok_or_else(bad_cursor)).transpose()?;
+    Ok((RecordFilter { after, ..filter }, items))
+}
+
+fn bad_cursor() -> Problem {
+    Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list")
+}
+
+/// Whether a list has nothing, here and on later pages.
+pub(crate) fn is_empty(page: &RecordPage) -> bool {
+    page.records.is_empty() && page.cursor.is_none()
+}
+
+impl<P: Ports> Manage<P> {
+    /// One page of records, the subscriptions under the names that were written.
+    pub(crate) async fn log_page(
+        &self,
+        record: Option<&TopicRecord>,
+        filter: RecordFilter,
+        items: usize,
+    ) -> Result<RecordPage, ApiError> {
+        let complete_until = self.log_complete_until();
+        let until = self.clock.monotonic() + LIST_TIME_MAX;
+        let listed = self.log.list(&filter, items, || self.clock.monotonic() < until).await?;
+        let Listed { records, next, damaged } = listed;
+        let damaged = named(&damaged);
+        let note = LogNote { is_off: self.is_log_off(record), damaged: &damaged, ..LogNote::default() };
+        let rows = records.into_iter().map(RecordView::from);
+        let rows =
+            rows.map(|row| RecordView { subscription: written_name(record, &row.subscription), ..row });
+        let (records, cursor) = (rows.collect(), next.map(|next| cursor(&next.to_string())));
+        Ok(RecordPage { records, complete_until, note: note.text(), cursor })
+    }
+
+    /// The time up to which every record has come into the log.
+    fn log_complete_until(&self) -> IsoTimestamp {
+        let delay = u64::try_from(self.settings.log.delay.as_millis()).unwrap_or(u64::MAX);
+        IsoTimestamp(Timestamp::from_millis(self.clock.now().as_millis().saturating_sub(delay)))
+    }
+
+    /// Whether nothing is recorded of a topic.
+    fn is_log_off(&self, record: Option<&TopicRecord>) -> bool {
+        let mode = record.map(|record| record.settings.delivery_log.unwrap_or(self.settings.log.mode));
+        mode.is_some_and(|mode| !mode.keeps_attempts())
+    }
+}
+
+/// The name of a subscription as it was written. The log has it in lower case.
+fn written_name(record: Option<&TopicRecord>, folded: &str) -> String {
+    let name = SubscriptionName::parse(folded).ok();
+    let found = record.zip(name).and_then(|(record, name)| record.settings.subscription(&name));
+    found.map_or(folded, |(written, _)| written.as_str()).to_owned()
+}
+
+/// The names of damaged files. Each is logged.
+fn named(damaged: &[LogError]) -> Vec<&str> {
+    for error in damaged {
+        tracing::error!(error = error as &dyn Error, "a file of the delivery log is damaged");
+    }
+    damaged.iter().filter_map(LogError::damaged_file).collect()
+}

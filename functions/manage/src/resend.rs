@@ -1,0 +1,165 @@
+//! One event that is sent again by its id, at once: a replay of one.
+
+mod payload;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::{ResendRequest, ResendView};
+use posthaste_core::attempt::webhook_id_of;
+use posthaste_core::delivery_log::{
+    DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
+};
+use posthaste_core::model::{Status, Subscription, SubscriptionName, TopicName};
+use posthaste_core::release::{ReplayMessage, Resend};
+use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, Ports, PutCondition};
+use posthaste_services::send_all;
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use self::payload::{Found, unknown};
+use crate::answer::{ApiError, JsonResponse, unavailable, unusable_record};
+use crate::document::{BadRequests, NoEvent, Problems, WrongStates};
+use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
+use crate::manage::{Manage, Managed};
+
+/// The note of every answer.
+const NOTE: &str = "a new delivery of the event was queued; another request makes another one";
+
+/// Added to the note if another delivery of the event has not ended.
+const STILL_WAITING: &str = ". An earlier delivery of the event still waits: that copy may arrive too";
+
+/// Added to the note if the event was found in the dead letters alone, which do not keep it.
+const NEW_WEBHOOK_ID: &str =
+    ". The delivery log does not have the event, so its request has a new webhook-id";
+
+/// The problem of a subscription that is disabled: the event would become a dead letter at once.
+const DISABLED: &str = "the subscription is disabled; enable it first";
+
+/// Most keys that a problem names.
+const KEYS_SHOWN_MAX: usize = 20;
+
+/// The path of an event towards a subscription.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct DeliveryPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    topic: TopicName,
+    /// The subscription's name, in any case.
+    #[param(value_type = String)]
+    name: SubscriptionName,
+    /// The event's id, percent-encoded.
+    id: String,
+}
+
+/// Send an event again
+///
+/// Makes a new delivery of the event to this subscription, at once and whatever became of the earlier ones,
+/// as long as the delivery log or a dead letter has its payload. It has a new key and a new time to live, and
+/// keeps its `webhook-id` where the log knows it. A pause, the state of the link and the rate limit hold for
+/// it as for any other. Two requests make two deliveries.
+#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/events/{id}/resend", tag = "events",
+    params(DeliveryPath), request_body(content = Option<ResendRequest>),
+    responses((status = 202, description = "The new delivery is queued", body = ResendView,
+            headers(("Location" = String, description = "The path that shows what becomes of the event"))),
+        BadRequests, NoEvent, WrongStates, Problems))]
+pub(crate) async fn resend<P: Ports>(
+    State(manage): Managed<P>,
+    Path(DeliveryPath { topic, name, id }): Path<DeliveryPath>,
+    OptionalJsonBody(request): OptionalJsonBody<ResendRequest>,
+) -> Result<Response, ApiError> {
+    let path = SubscriptionPath { topic, name };
+    let record = manage.existing(&path.topic).await?;
+    let topic = record.compile().map_err(|_| unusable_record())?;
+    let to = topic.subscription(&path.name).ok_or_else(|| path.unknown())?;
+    if to.status == Status::Disabled {
+        return Err(Problem::new(ProblemKind::WrongState).detail(DISABLED).into());
+    }
+    let histories = manage.histories(&path, &id).await?;
+    let chosen = choose(&histories, &to.created, request.key.as_deref());
+    // A dead letter does not say its delivery's key: with one, only the log can tell.
+    if request.key.is_some() && matches!(chosen, Err(NoneToSendAgain::Unknown)) {
+        return Err(unknown(false));
+    }
+    let found = manage.payload_of(&chosen, to, &id).await?;
+    let (key, kept) = (format!("{}-0", manage.entropy.uuid().simple()), found.webhook_id.as_deref());
+    let default_time_to_live = topic.default_time_to_live;
+    let resend = Resend { key: &key, webhook_id: kept, subscription: to, default_time_to_live };
+    manage.queue_again(resend.message(&found.event, manage.clock.now())).await?;
+    let webhook_id = kept.map_or_else(|| webhook_id_of(&key), str::to_owned);
+    tracing::info!(
+        topic = %path.topic, subscription = %to.name, event_id = id, key, webhook_id,
+        "an event is sent again by its id"
+    );
+    let location = location(&path.topic, &id);
+    let note = note(chosen.is_ok_and(|chosen| chosen.is_waiting), kept.is_some());
+    Ok(JsonResponse::accepted(ResendView { id, key, webhook_id, note }, location).into_response())
+}
+
+impl<P: Ports> Manage<P> {
+    /// The deliveries of an event to a subscription that the log has.
+    async fn histories(&self, path: &SubscriptionPath, id: &str) -> Result<Vec<DeliveryHistory>, ApiError> {
+        let look_up =
+            LookUp { topic: Some(path.topic.folded()), event_id: Some(log_text(id)), ..LookUp::default() };
+        let mut records = self.log.event(look_up).await?.records;
+        records.retain(|record| record.subscription == path.name.folded());
+        Ok(histories(records))
+    }
+
+    /// The payload of the delivery that was chosen or, where the log has none, of a dead letter.
+    async fn payload_of(
+        &self,
+        chosen: &Result<ToSendAgain<'_>, NoneToSendAgain>,
+        to: &Subscription,
+        id: &str,
+    ) -> Result<Found, ApiError> {
+        match chosen {
+            Ok(chosen) => self.kept_payload(chosen, to, id).await,
+            Err(NoneToSendAgain::Unknown) => self.dead_letter_of(to, id).await,
+            Err(NoneToSendAgain::Former) => Err(former(to).into()),
+            Err(NoneToSendAgain::Several(keys)) => Err(several(keys).into()),
+        }
+    }
+
+    /// Queues the message, its payload first where that is stored beside it.
+    async fn queue_again(&self, message: ReplayMessage) -> Result<(), ApiError> {
+        for (key, text) in message.payloads {
+            self.state.put(&key, text, PutCondition::Always).await?;
+        }
+        let ReplayMessage { body, group, delay_secs, .. } = message;
+        let message = OutgoingMessage { body, group: Some(group), delay_secs };
+        match send_all(&self.deliveries, vec![message]).await.pop() {
+            Some(sent) => Ok(sent?),
+            None => Err(unavailable().into()),
+        }
+    }
+}
+
+fn note(is_waiting: bool, keeps_webhook_id: bool) -> String {
+    let waiting = if is_waiting { STILL_WAITING } else { "" };
+    let new_id = if keeps_webhook_id { "" } else { NEW_WEBHOOK_ID };
+    format!("{NOTE}{waiting}{new_id}")
+}
+
+/// The path that shows what becomes of the event.
+fn location(topic: &TopicName, id: &str) -> String {
+    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    // A plus sign is a space in a query only.
+    format!("/topics/{topic}/events/{}", id.replace('+', "%20"))
+}
+
+fn former(to: &Subscription) -> Problem {
+    let detail = format!(
+        "the event was accepted for an earlier subscription {} or an earlier topic of this name",
+        to.name
+    );
+    Problem::new(ProblemKind::NotFound).detail(detail)
+}
+
+fn several(keys: &[String]) -> Problem {
+    let shown = keys.iter().take(KEYS_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if keys.len() > KEYS_SHOWN_MAX { ", …" } else { "" };
+    let detail = format!("{} events have this id; name one of their keys: {shown}{more}", keys.len());
+    Problem::new(ProblemKind::SeveralDeliveries).member("key").detail(detail)
+}

@@ -1,0 +1,92 @@
+//! The merge: a run looks for hours with files to merge, and merges them under a lease, the newest first.
+//! A run in which nothing is to be done takes no lease.
+
+mod files;
+mod hour;
+mod report;
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use posthaste_core::delivery_log::{DATES, HoursToMerge, LogHour, MergeLook, SizedFile};
+use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE};
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::{LeaseObject, objects, timeout_at};
+
+use crate::error::RecordError;
+use crate::record::{Record, RecordPorts};
+use hour::HourMerge;
+pub use report::MergeReport;
+use report::Times;
+
+/// The lease that keeps two runs apart. It is longer than a run.
+const LEASE: LeaseObject = LeaseObject { key: RECORD_LEASE, length: Duration::from_secs(150) };
+
+/// Longest time of a run without a deadline of its own.
+const RUN_MAX: Duration = Duration::from_secs(110);
+
+/// Time before the deadline in which no merge begins: the longest takes less on a quarter of a processor.
+const BEGUN_BEFORE: Duration = Duration::from_secs(45);
+
+/// Time before the deadline at which all work is given up, so that the lease is still given back.
+const WORKED_BEFORE: Duration = Duration::from_secs(3);
+
+impl<P: Ports> Record<P> {
+    /// Merges what is to be merged, for less than two minutes.
+    pub async fn merge(&self) -> Result<MergeReport, RecordError> {
+        self.merge_until(self.ports.clock.monotonic() + RUN_MAX).await
+    }
+
+    /// Merges what is to be merged, and ends before `deadline`, a time of [`Clock::monotonic`].
+    pub async fn merge_until(&self, deadline: Duration) -> Result<MergeReport, RecordError> {
+        let RecordPorts { state, clock, entropy, .. } = &self.ports;
+        let [begin, work] = [BEGUN_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
+        let find = async { LEASE.find::<MergeCheckpoint>(state).await.map_err(RecordError::Lease) };
+        let found = self.in_time(work, find).await?;
+        let look = MergeLook::begin(&found.checkpoint, clock.now());
+        let hours = self.in_time(work, self.hours_to_merge(look)).await?;
+        if hours.is_empty() && !look.is_whole {
+            return Ok(MergeReport::default());
+        }
+        let take = async { found.take(state, clock, entropy).await.map_err(RecordError::Lease) };
+        let Some(lease) = self.in_time(work, take).await? else {
+            return Ok(MergeReport { was_busy: true, ..MergeReport::default() });
+        };
+        let times = Times { begin, work, lapses_at: lease.lapses_at };
+        let report = Box::pin(self.merge_hours(hours, look, times)).await;
+        let checkpoint = look.checkpoint(&lease.checkpoint, report.hours_left == 0);
+        // If this hangs the lease lapses by itself.
+        let _ = timeout_at(clock, deadline, lease.give_back(state, checkpoint)).await;
+        report.log();
+        Ok(report)
+    }
+
+    /// The hours in which something is to be merged or cleared away.
+    async fn hours_to_merge(&self, look: MergeLook) -> Result<BTreeSet<LogHour>, RecordError> {
+        let mut hours = HoursToMerge::new(look);
+        let mut listed = pin!(objects(&self.ports.log, DATES, look.after()));
+        while let Some(object) = listed.try_next().await.map_err(RecordError::Store)? {
+            if let Some(file) = SizedFile::new(&object.key, object.size) {
+                hours.push(file);
+            }
+        }
+        Ok(hours.finish())
+    }
+
+    /// Merges hours, the newest first, while there is time. An hour that fails holds up no other.
+    async fn merge_hours(&self, hours: BTreeSet<LogHour>, look: MergeLook, times: Times) -> MergeReport {
+        let mut report = MergeReport::default();
+        for hour in hours.into_iter().rev() {
+            let mut merge = HourMerge::new(self, hour, look.is_closed(hour), times, &mut report);
+            if let Err(error) = self.in_time(times.work, Box::pin(merge.run())).await {
+                report.hours_left += 1;
+                let (hour, error) = (hour.prefix(), &error as &dyn Error);
+                tracing::warn!(hour, error, "an hour of the delivery log is left to the next merge");
+            }
+        }
+        report
+    }
+}

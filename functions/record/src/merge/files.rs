@@ -1,0 +1,83 @@
+//! Files of a merge: those that are read, those that are made, those that go.
+
+use std::error::Error;
+use std::fs::File;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use posthaste_core::delivery_log::{DAMAGED, FileKey, FileName, SizedFile};
+use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, MergedPart, merge};
+use posthaste_ports::{ObjectStore, Ports, PutCondition};
+
+use super::hour::HourMerge;
+use crate::error::RecordError;
+use crate::record::DELETED_AT_ONCE;
+use crate::work::{blocking, empty, filled};
+
+/// Files that are read at once.
+const READ_AT_ONCE: usize = 4;
+
+impl<P: Ports> HourMerge<'_, P> {
+    /// The files of a step, read into the work folder.
+    pub(super) async fn inputs(&self, step: &[FileKey]) -> Result<Vec<MergeInput>, RecordError> {
+        let inputs: Vec<_> = step.iter().map(|file| self.input(file.file_name(), file.render())).collect();
+        stream::iter(inputs).buffered(READ_AT_ONCE).try_collect().await
+    }
+
+    async fn input(&self, name: String, key: String) -> Result<MergeInput, RecordError> {
+        let found = self.record.ports.log.get(&key).await.map_err(RecordError::Store)?;
+        let bytes = found.ok_or(RecordError::Gone(key))?.bytes;
+        let folder = self.record.settings.work_folder.clone();
+        let copy = blocking(move || filled(&folder, &bytes).map_err(RecordError::WorkFolder)).await?;
+        Ok(MergeInput::on_disk(name, copy))
+    }
+
+    /// The parts that files are merged into, in the work folder.
+    pub(super) async fn parts(&self, inputs: Vec<MergeInput>) -> Result<Vec<MergedPart<File>>, RecordError> {
+        let folder = self.record.settings.work_folder.clone();
+        let merge = move || merge(inputs, MergeLimits::default(), |_| empty(&folder));
+        blocking(move || merge().map_err(RecordError::Log)).await
+    }
+
+    /// Deletes files.
+    pub(super) async fn delete(&self, files: &[FileKey]) -> Result<(), RecordError> {
+        let deletes: Vec<_> = files.iter().map(|file| self.record.delete(file.render())).collect();
+        stream::iter(deletes).buffer_unordered(DELETED_AT_ONCE).try_collect().await
+    }
+
+    /// Puts a damaged file aside, so that the others are merged. A part of several stays where it is, and so
+    /// do the other parts: without it they would look like those of a merge that was cut short.
+    pub(super) async fn set_aside(
+        &mut self,
+        file: &FileKey,
+        listed: &[SizedFile],
+        error: &LogError,
+    ) -> Result<(), RecordError> {
+        let key = file.render();
+        metrics::counter!("LogFilesDamagedCount").increment(1);
+        tracing::error!(key, error = error as &dyn Error, "damaged file of the delivery log left out");
+        self.report.damaged += 1;
+        let id = merge_id(file);
+        if id.is_some() && listed.iter().filter(|other| merge_id(&other.key) == id).count() > 1 {
+            self.damaged_merges.extend(id.map(str::to_owned));
+            return Ok(());
+        }
+        let log = &self.record.ports.log;
+        if let Some(found) = log.get(&key).await.map_err(RecordError::Store)? {
+            let put = log.put(&format!("{DAMAGED}{key}"), found.bytes, PutCondition::Always).await;
+            put.map_err(RecordError::Store)?;
+        }
+        self.record.delete(key).await
+    }
+
+    /// Whether a file is of a merge of which a part is damaged.
+    pub(super) fn is_of_damaged(&self, file: &FileKey) -> bool {
+        merge_id(file).is_some_and(|id| self.damaged_merges.contains(id))
+    }
+}
+
+fn merge_id(file: &FileKey) -> Option<&str> {
+    match &file.name {
+        FileName::Merged { id, .. } => Some(id),
+        FileName::Fresh { .. } => None,
+    }
+}

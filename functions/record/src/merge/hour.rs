@@ -1,0 +1,142 @@
+//! The merge of one hour, step by step.
+//!
+//! A step writes its parts in order, and the last one names what was merged. Then it deletes that. So a run
+//! that is cut short anywhere loses nothing, and the next one sees what it left behind.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::pin::pin;
+
+use futures_util::TryStreamExt;
+use posthaste_core::delivery_log::{FileKey, FileName, LogHour, MergeNote, SizedFile, leftovers, merge_step};
+use posthaste_delivery_log::{LogFile, LogReader, MergedPart};
+use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
+use posthaste_services::pages;
+
+use super::report::{MergeReport, Times};
+use crate::error::RecordError;
+use crate::record::Record;
+use crate::work::{blocking, contents};
+
+/// Bytes of footers that are kept while an hour is merged.
+const FOOTERS_BYTES_MAX: usize = 1 << 20;
+
+/// The merge of one hour.
+pub(super) struct HourMerge<'a, P: Ports> {
+    pub(super) record: &'a Record<P>,
+    pub(super) report: &'a mut MergeReport,
+    hour: LogHour,
+    is_closed: bool,
+    times: Times,
+    reader: LogReader<&'a P::Log>,
+    /// Merges with a part that cannot be read. Their other parts stay where they are.
+    pub(super) damaged_merges: BTreeSet<String>,
+}
+
+impl<'a, P: Ports> HourMerge<'a, P> {
+    pub(super) fn new(
+        record: &'a Record<P>,
+        hour: LogHour,
+        is_closed: bool,
+        times: Times,
+        report: &'a mut MergeReport,
+    ) -> Self {
+        let reader = LogReader::new(&record.ports.log, FOOTERS_BYTES_MAX);
+        Self { record, report, hour, is_closed, times, reader, damaged_merges: BTreeSet::new() }
+    }
+
+    /// Merges until nothing is left to be merged.
+    pub(super) async fn run(&mut self) -> Result<(), RecordError> {
+        loop {
+            let files = self.files().await?;
+            let step = merge_step(&files, self.is_closed);
+            if step.is_empty() {
+                return Ok(());
+            }
+            if self.record.is_stopped() || self.record.ports.clock.monotonic() >= self.times.begin {
+                return Err(RecordError::OutOfTime);
+            }
+            self.merge(&step, &files).await?;
+        }
+    }
+
+    /// The hour's files that may be merged, once leftovers are deleted.
+    async fn files(&mut self) -> Result<Vec<SizedFile>, RecordError> {
+        let mut noted = Vec::new();
+        let listed = self.listed().await?;
+        for file in &listed {
+            if self.is_of_damaged(&file.key) {
+                continue;
+            }
+            match self.note(file).await {
+                Err(RecordError::Log(error)) if error.damaged_file().is_some() => {
+                    self.set_aside(&file.key, &listed, &error).await?;
+                }
+                note => noted.push((file.clone(), note?)),
+            }
+        }
+        noted.retain(|(file, _)| !self.is_of_damaged(&file.key));
+        let keys: Vec<_> = noted.iter().map(|(file, note)| (file.key.clone(), note.clone())).collect();
+        let left = leftovers(&keys);
+        self.delete(&left).await?;
+        self.report.leftovers += left.len();
+        Ok(noted.into_iter().map(|(file, _)| file).filter(|file| !left.contains(&file.key)).collect())
+    }
+
+    async fn listed(&self) -> Result<Vec<SizedFile>, RecordError> {
+        let (prefix, mut files) = (self.hour.prefix(), Vec::new());
+        let mut pages = pin!(pages(&self.record.ports.log, &prefix, None));
+        while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
+            let sized = page.objects.iter().filter_map(|object| SizedFile::new(&object.key, object.size));
+            files.extend(sized);
+        }
+        Ok(files)
+    }
+
+    /// The note of a merged file. A fresh one has none.
+    async fn note(&self, file: &SizedFile) -> Result<Option<MergeNote>, RecordError> {
+        match LogFile::new(file.key.render(), file.bytes) {
+            Some(merged) if !file.key.is_fresh() => {
+                self.reader.merge_note(&merged).await.map_err(RecordError::Log)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// One step. Where one of the files is damaged, it is set aside, and nothing else is done.
+    async fn merge(&mut self, step: &[FileKey], listed: &[SizedFile]) -> Result<(), RecordError> {
+        let inputs = self.inputs(step).await?;
+        let parts = match self.parts(inputs).await {
+            Err(RecordError::Log(error)) if error.damaged_file().is_some() => {
+                let is_damaged = |file: &&FileKey| error.damaged_file() == Some(&file.file_name());
+                return match step.iter().find(is_damaged) {
+                    Some(file) => self.set_aside(file, listed, &error).await,
+                    None => Err(RecordError::Log(error)),
+                };
+            }
+            parts => parts?,
+        };
+        self.report.files += step.len();
+        self.report.merged += parts.len();
+        self.report.records += parts.iter().map(|part| part.records).sum::<usize>();
+        self.put(parts).await?;
+        // Another run may have begun: what it found of this one it has cleared away.
+        if self.record.ports.clock.now() >= self.times.lapses_at {
+            return Err(RecordError::OutOfTime);
+        }
+        self.delete(step).await
+    }
+
+    /// Stores parts in order. The last one says that all are there.
+    async fn put(&self, parts: Vec<MergedPart<File>>) -> Result<(), RecordError> {
+        let id = self.record.ports.entropy.uuid().to_string();
+        for (part, merged) in (0..).zip(parts) {
+            let name = FileName::Merged { id: id.clone(), part };
+            let key = FileKey { hour: self.hour, name }.render();
+            let bytes = blocking(move || contents(merged.sink).map_err(RecordError::WorkFolder)).await?;
+            let put = self.record.ports.log.put(&key, bytes, PutCondition::Always).await;
+            put.map_err(RecordError::Store)?;
+        }
+        Ok(())
+    }
+}

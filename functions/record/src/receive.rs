@@ -1,0 +1,72 @@
+//! From messages to records, before anything is written.
+
+use std::collections::BTreeMap;
+
+use posthaste_core::delivery_log::{LogHour, Record, parse_records};
+use posthaste_core::stored::FormatError;
+use posthaste_ports::{MessageId, ReceivedMessage};
+use posthaste_services::catch_panic::{Panicked, catch_panic_now};
+
+/// A batch, sorted.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    /// Records, by the hour of their own time.
+    pub(crate) hours: BTreeMap<LogHour, Gathered>,
+    /// Messages of a newer version of the program, and that version.
+    pub(crate) newer: Vec<(ReceivedMessage, u32)>,
+    /// Messages that cannot be read.
+    pub(crate) malformed: Vec<Malformed>,
+}
+
+/// Records of one hour, and the messages that they came in.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub(crate) records: Vec<Record>,
+    pub(crate) messages: Vec<MessageId>,
+}
+
+/// A message that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    pub(crate) id: MessageId,
+    pub(crate) error: Unreadable,
+}
+
+/// Why a message cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("failed to understand it")]
+    Format(#[source] FormatError),
+    #[error("failed in the middle of it")]
+    Panicked(#[source] Panicked),
+}
+
+/// Reads a batch. Each message is read by itself.
+pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
+    let mut received = Received::default();
+    for message in batch {
+        match catch_panic_now(|| parse_records(&message.body)) {
+            Ok(Ok(records)) => received.gather(&message.id, records),
+            Ok(Err(FormatError::Newer(version))) => received.newer.push((message, version)),
+            Ok(Err(error)) => received.put_aside(message, Unreadable::Format(error)),
+            Err(panicked) => received.put_aside(message, Unreadable::Panicked(panicked)),
+        }
+    }
+    received
+}
+
+impl Received {
+    fn gather(&mut self, message: &MessageId, records: Vec<Record>) {
+        for record in records {
+            let gathered = self.hours.entry(LogHour::of(record.time)).or_default();
+            gathered.records.push(record);
+            if gathered.messages.last() != Some(message) {
+                gathered.messages.push(message.clone());
+            }
+        }
+    }
+
+    fn put_aside(&mut self, message: ReceivedMessage, error: Unreadable) {
+        self.malformed.push(Malformed { id: message.id, error });
+    }
+}

@@ -1,0 +1,98 @@
+//! The record function: its ports and settings, and what its parts share.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use posthaste_core::delivery_log::LogSize;
+use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
+use posthaste_ports::{ObjectStore, Ports};
+use posthaste_services::timeout_at;
+
+use crate::error::RecordError;
+
+/// Files that are deleted at once.
+pub(crate) const DELETED_AT_ONCE: usize = 8;
+
+/// The ports of record.
+#[derive(Debug)]
+pub struct RecordPorts<P: Ports> {
+    /// The queue of records.
+    pub records: P::Queue,
+    /// The state bucket, for the lease of the merge.
+    pub state: P::Store,
+    /// The bucket of the log.
+    pub log: P::Log,
+    /// Time.
+    pub clock: P::Clock,
+    /// Chance.
+    pub entropy: P::Entropy,
+}
+
+/// Settings of the function.
+#[derive(Debug, Clone)]
+pub struct RecordSettings {
+    /// Time for which records are kept. `None` where the bucket's lifecycle deletes them.
+    pub retention: Option<Duration>,
+    /// The most that the log may take. `None` for no bound.
+    pub size_max: Option<LogSize>,
+    /// The folder for files in progress, which have no names: a merge takes up to 256 MiB in it.
+    pub work_folder: PathBuf,
+}
+
+/// The function.
+pub struct Record<P: Ports> {
+    pub(crate) ports: RecordPorts<P>,
+    pub(crate) settings: RecordSettings,
+    is_stopped: AtomicBool,
+}
+
+impl Default for RecordSettings {
+    /// The settings of the embedded log.
+    fn default() -> Self {
+        Self {
+            retention: Some(LOG_RETENTION_DEFAULT),
+            size_max: Some(LogSize::Percent(LOG_DISK_PERCENT_DEFAULT)),
+            work_folder: std::env::temp_dir(),
+        }
+    }
+}
+
+impl RecordSettings {
+    /// The settings for a bucket whose lifecycle deletes old files.
+    #[must_use]
+    pub fn leaving_files(self) -> Self {
+        Self { retention: None, size_max: None, ..self }
+    }
+}
+
+impl<P: Ports> Record<P> {
+    /// Wires the function up.
+    pub fn new(ports: RecordPorts<P>, settings: RecordSettings) -> Self {
+        Self { ports, settings, is_stopped: AtomicBool::new(false) }
+    }
+
+    /// Stops the merge, for a process that is about to end. The rest waits for the next process.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Deletes a file of the log.
+    pub(crate) async fn delete(&self, key: String) -> Result<(), RecordError> {
+        self.ports.log.delete(&key).await.map_err(RecordError::Store)
+    }
+
+    /// The result of a call, or an error at `deadline`. After that it is not known whether the call had an
+    /// effect.
+    pub(crate) async fn in_time<T>(
+        &self,
+        deadline: Duration,
+        call: impl Future<Output = Result<T, RecordError>> + Send,
+    ) -> Result<T, RecordError> {
+        timeout_at(&self.ports.clock, deadline, call).await.unwrap_or(Err(RecordError::OutOfTime))
+    }
+}

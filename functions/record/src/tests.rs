@@ -1,0 +1,179 @@
+//! The world of this crate's tests: its ports in memory, and what a test looks at.
+
+mod ending;
+mod faults;
+mod handling;
+mod merging;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::delivery_log::{
+    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record as LogRecord, RecordFilter, record_id,
+    render_records,
+};
+use posthaste_core::model::Timestamp;
+use posthaste_delivery_log::{LogFile, LogReader, RowGroups, write_file};
+use posthaste_ports::{Bundle, Clock, MessageId, QueueName, Receipt, ReceivedMessage};
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
+use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
+
+use crate::record::{Record, RecordPorts, RecordSettings};
+
+type Store = Faulty<MemoryStore>;
+pub(crate) type TestPorts =
+    Bundle<Faulty<MemoryQueue>, Store, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
+
+/// The prefix of the hour that most records of the tests are of.
+pub(crate) const HOUR: &str = "date=2026-03-07/hour=03/";
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The ports, and what a test looks at.
+pub(crate) struct Kit {
+    pub(crate) clock: ManualClock,
+    pub(crate) log: MemoryStore,
+    pub(crate) state: MemoryStore,
+    pub(crate) queue: MemoryQueue,
+    pub(crate) record: Record<TestPorts>,
+    plan: Plan,
+    runs: u64,
+}
+
+impl Kit {
+    /// A kit at ten past three, in which everything goes well.
+    pub(crate) fn new() -> Self {
+        Self::with(&Plan::none())
+    }
+
+    /// The same, in which calls fail by a plan.
+    pub(crate) fn with(plan: &Plan) -> Self {
+        let clock = ManualClock::new(at("2026-03-07T03:10:00Z"));
+        let (log, state, queue) = (MemoryStore::like_s3(7), MemoryStore::like_s3(7), MemoryQueue::default());
+        let record = wire(&clock, (&log, &state, &queue), plan, 1);
+        Self { clock, log, state, queue, record, plan: plan.clone(), runs: 1 }
+    }
+
+    /// Another process over the same stores, as after a kill.
+    pub(crate) fn start_again(&mut self) {
+        self.runs += 1;
+        self.record = wire(&self.clock, (&self.log, &self.state, &self.queue), &self.plan, self.runs);
+    }
+
+    /// Handles messages of these records, until all are settled.
+    pub(crate) async fn handle(&self, id: &str, records: &[LogRecord]) {
+        let mut batch: Vec<_> = render_records(records).into_iter().map(|body| message(id, body)).collect();
+        for _ in 0..3 {
+            let failures = self.record.handle(batch.clone(), self.deadline()).await.failures;
+            batch.retain(|message| failures.contains(&message.id));
+        }
+        assert!(batch.is_empty(), "a message never settled");
+    }
+
+    pub(crate) fn deadline(&self) -> Duration {
+        self.clock.monotonic() + MINUTE
+    }
+
+    /// Writes a fresh file without the function.
+    pub(crate) fn put_fresh(&self, minute: u8, records: &[LogRecord]) -> String {
+        let hour = LogHour::of(records[0].time);
+        let id = records[0].record_id.clone();
+        let key = FileKey { hour, name: FileName::Fresh { minute, id } }.render();
+        self.log.write_at(&key, write_file(records, RowGroups::default()).unwrap(), self.clock.now());
+        key
+    }
+
+    /// Goes to six past four, when the hour is closed.
+    pub(crate) fn close_hour(&self) {
+        self.clock.advance_to(at("2026-03-07T04:06:00Z"));
+    }
+
+    /// The keys of merged and of fresh files.
+    pub(crate) fn files(&self) -> [usize; 2] {
+        let keys = self.log.keys("date=");
+        let merged = keys.iter().filter(|key| key.contains("/merged-")).count();
+        [merged, keys.len() - merged]
+    }
+
+    /// The files, as a reader's listing has them.
+    pub(crate) fn log_files(&self) -> Vec<LogFile> {
+        let files = self.log.under("date=").into_iter();
+        files.filter_map(|(key, bytes)| LogFile::new(key, bytes.len() as u64)).collect()
+    }
+
+    /// The ids of all records, each once, as the log's reader finds them.
+    pub(crate) async fn ids(&self) -> BTreeSet<String> {
+        let files = self.log_files();
+        let reader = LogReader::new(&self.log, 1 << 20);
+        let page = reader.list(&files, &RecordFilter::default(), 100_000).await.unwrap();
+        assert!(page.damaged.is_empty(), "{:?}", page.damaged);
+        let ids: BTreeSet<_> = page.records.iter().map(|it| it.record_id.clone()).collect();
+        assert_eq!(ids.len(), page.records.len(), "a reader shows a record twice");
+        ids
+    }
+}
+
+fn wire(
+    clock: &ManualClock,
+    (log, state, queue): (&MemoryStore, &MemoryStore, &MemoryQueue),
+    plan: &Plan,
+    seed: u64,
+) -> Record<TestPorts> {
+    let ports = RecordPorts {
+        records: Faulty::new(queue.beside(QueueName::Records), "records", plan),
+        state: Faulty::new(state.clone(), "state", plan),
+        log: Faulty::new(log.clone(), "log", plan),
+        clock: clock.clone(),
+        entropy: SeededEntropy::new(seed),
+    };
+    Record::new(ports, RecordSettings::default())
+}
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+pub(crate) fn message(id: &str, body: impl Into<Bytes>) -> ReceivedMessage {
+    ReceivedMessage {
+        id: MessageId(id.to_owned()),
+        receipt: Receipt(id.to_owned()),
+        body: body.into(),
+        receive_count: 1,
+        sent_at: Timestamp::EPOCH,
+    }
+}
+
+/// A record of the event `n`.
+pub(crate) fn record(n: u64, time: Timestamp) -> LogRecord {
+    let key = format!("{n:08x}-0");
+    LogRecord {
+        record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt),
+        time,
+        kind: Kind::Attempt,
+        topic: "orders".to_owned(),
+        subscription: format!("sub-{}", n % 7),
+        webhook_id: Some(format!("msg_{key}")),
+        event_id: Some(format!("event-{n}")),
+        delivery_key: key,
+        attempt: 1,
+        origin: Origin::First,
+        result: LogResult::Delivered,
+        status: Some(200),
+        answer: Some(format!("answer to {n}")),
+        accepted_at: time,
+        expires_at: time + Duration::from_hours(24),
+        ..LogRecord::default()
+    }
+}
+
+/// Records of these events, a second apart, from three o'clock.
+pub(crate) fn records(events: std::ops::Range<u64>) -> Vec<LogRecord> {
+    let start = at("2026-03-07T03:00:00Z");
+    events.map(|n| record(n, start + Duration::from_secs(n % 3_000))).collect()
+}
+
+/// The ids of records.
+pub(crate) fn ids_of(records: &[LogRecord]) -> BTreeSet<String> {
+    records.iter().map(|record| record.record_id.clone()).collect()
+}

@@ -1,0 +1,60 @@
+//! Writing of fresh files.
+
+use std::error::Error;
+use std::time::Duration;
+
+use posthaste_core::delivery_log::{FileKey, FileName, LogHour, Record as LogRecord, without_duplicates};
+use posthaste_delivery_log::{RowGroups, write_file};
+use posthaste_ports::{Clock, Entropy, MessageId, ObjectStore, Ports, PutCondition};
+
+use crate::error::RecordError;
+use crate::receive::Gathered;
+use crate::record::Record;
+use crate::work::blocking;
+
+/// Minutes of an hour.
+const MINUTES: u64 = 60;
+
+impl<P: Ports> Record<P> {
+    /// Writes the records of an hour into one file, each record once. Answers the messages with records that
+    /// are not durable.
+    pub(crate) async fn write_hour(
+        &self,
+        hour: LogHour,
+        gathered: Gathered,
+        deadline: Duration,
+    ) -> Vec<MessageId> {
+        let Gathered { records, messages } = gathered;
+        let records = without_duplicates(records);
+        let (count, key) = (records.len(), self.fresh_key(hour));
+        match self.in_time(deadline, self.write(&key, records)).await {
+            Ok(bytes) => {
+                metrics::counter!("LogRecordsWrittenCount").increment(count as u64);
+                metrics::counter!("LogFilesWrittenCount").increment(1);
+                metrics::counter!("LogWrittenBytes").increment(bytes as u64);
+                tracing::debug!(key, records = count, bytes, "records written");
+                Vec::new()
+            }
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::error!(key, records = count, error, "records not written, their messages come back");
+                messages
+            }
+        }
+    }
+
+    fn fresh_key(&self, hour: LogHour) -> String {
+        let minute = u8::try_from(self.ports.clock.now().minute() % MINUTES).unwrap_or_default();
+        let name = FileName::Fresh { minute, id: self.ports.entropy.uuid().to_string() };
+        FileKey { hour, name }.render()
+    }
+
+    /// Writes a file, and answers its bytes.
+    async fn write(&self, key: &str, records: Vec<LogRecord>) -> Result<usize, RecordError> {
+        let file = move || write_file(&records, RowGroups::default()).map_err(RecordError::Log);
+        let file = blocking(file).await?;
+        let bytes = file.len();
+        self.ports.log.put(key, file, PutCondition::Always).await.map_err(RecordError::Store)?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,117 @@
+//! The command line of the delivery log: events and attempts.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use posthaste_core::delivery_log::LogResult;
+
+use super::examples;
+
+/// `events`.
+#[derive(Debug, Subcommand)]
+pub enum EventsCommand {
+    /// Show what became of an event: each delivery, its attempts, and what comes next.
+    #[command(after_help = examples::EVENTS_SHOW)]
+    Show(EventsShowArgs),
+    /// List what became of a topic's events, the newest first: each attempt, and each change without one.
+    #[command(after_help = examples::EVENTS_LIST)]
+    List(EventsListArgs),
+    /// Deliver one event to a subscription again, at once, whatever became of it.
+    #[command(after_help = examples::EVENTS_RESEND)]
+    Resend(ResendArgs),
+}
+
+/// `events show`.
+#[derive(Debug, Args)]
+pub struct EventsShowArgs {
+    /// The topic.
+    pub topic: String,
+    /// The event's id.
+    pub id: String,
+    /// Show the event itself too, where the log has it.
+    #[arg(long)]
+    pub payload: bool,
+}
+
+/// `events list`.
+#[derive(Debug, Args)]
+pub struct EventsListArgs {
+    /// The topic.
+    pub topic: String,
+    /// Only this subscription.
+    #[arg(long, value_name = "NAME")]
+    pub subscription: Option<String>,
+    #[command(flatten)]
+    pub which: RecordsArgs,
+}
+
+/// `events resend`.
+#[derive(Debug, Args)]
+pub struct ResendArgs {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: String,
+    /// The event's id.
+    pub id: String,
+    /// The delivery, as `events show` names it. Needed where a producer gave the id to several events.
+    // Not `--key`: that is the admin key.
+    #[arg(long, value_name = "KEY")]
+    pub delivery: Option<String>,
+}
+
+/// `attempts`.
+#[derive(Debug, Subcommand)]
+pub enum AttemptsCommand {
+    /// List the attempts of a subscription, the newest first, or print them as they are made.
+    #[command(after_help = examples::ATTEMPTS)]
+    List(AttemptsListArgs),
+}
+
+/// `attempts list`.
+#[derive(Debug, Args)]
+pub struct AttemptsListArgs {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: String,
+    #[command(flatten)]
+    pub which: RecordsArgs,
+    /// Print the newest attempts, the oldest of them first, and then each new one, until Ctrl-C. With --json
+    /// each is a line.
+    #[arg(long, conflicts_with = "to")]
+    pub follow: bool,
+}
+
+/// Records of the delivery log. An option that is left out restricts nothing.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RecordsArgs {
+    /// Only records with this result.
+    #[arg(long, value_name = "RESULT", value_parser = results())]
+    pub result: Option<String>,
+    /// Only events of this type.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_type: Option<String>,
+    /// Only answers with this status, such as 503, or of this class, such as 5xx.
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<String>,
+    /// Only the request with this `webhook-id`.
+    #[arg(long, value_name = "ID")]
+    pub webhook_id: Option<String>,
+    /// Only records of this time or later, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only records before this time.
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// The most records to list [default: 100, with --follow 10].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: Option<u32>,
+    /// List all that the log has.
+    #[arg(long, conflicts_with = "limit")]
+    pub all: bool,
+}
+
+/// The results that a record can have.
+fn results() -> PossibleValuesParser {
+    LogResult::ALL.iter().map(|result| result.as_str()).collect::<Vec<_>>().into()
+}

@@ -1,0 +1,178 @@
+//! `attempts list --follow`: the newest attempts, and then each new one, until a signal ends the process.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
+
+use posthaste_core::api::events::{RecordPage, RecordView};
+use posthaste_core::model::Timestamp;
+use serde_json::json;
+
+use crate::cli::RecordsArgs;
+use crate::commands::records::{ATTEMPT_HEADER, Question, attempt_row, wanted};
+use crate::commands::session::Session;
+use crate::error::{CommandError, Failure};
+use crate::output::{Reply, clean};
+
+/// Time between two requests. A record of `serve` is in the log after a second, and on AWS after minutes.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Columns of the cells of a line. The texts behind them are as long as they are.
+const WIDTHS: [usize; ATTEMPT_HEADER.len()] = [24, 13, 6, 8, 7, 0, 0, 0];
+
+/// Error of a tail that cannot be printed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write to standard output")]
+struct Unprinted(#[source] io::Error);
+
+impl Failure for Unprinted {}
+
+/// Records that were printed, as far back as others may still come between them.
+#[derive(Debug, Default)]
+struct Tail {
+    seen: BTreeMap<String, Timestamp>,
+    /// Time before which the log had every record at the last look.
+    complete_until: Option<Timestamp>,
+}
+
+/// Follows until it fails or the reader of the output is gone. A signal ends the process as it lies.
+pub(super) fn run(
+    session: &Session,
+    path: &[&str],
+    which: &RecordsArgs,
+    is_json: bool,
+) -> Result<Reply, CommandError> {
+    let mut tail = Tail::default();
+    // Whole pages: the last attempts are few, and those that others may still come between are many.
+    let pages = RecordsArgs { all: true, ..which.clone() };
+    let question = Question { path, subscription: None, which: &pages };
+    let first = question.ask(session, |page| page.records.len() >= wanted(which) && is_past_doubt(page))?;
+    // With standard error closed, the note has no reader.
+    let _ = first.note.iter().try_for_each(|note| writeln!(io::stderr(), "{}", clean(note)));
+    let mut fresh = tail.fresh(first);
+    fresh.drain(..fresh.len().saturating_sub(wanted(which)));
+    let mut is_read =
+        (is_json || say(&line(&ATTEMPT_HEADER.map(str::to_uppercase)))?) && print(&fresh, is_json)?;
+    while is_read {
+        rest();
+        let from = tail.complete_until.map(|time| time.to_string());
+        let later = RecordsArgs { from, all: true, ..which.clone() };
+        let page = Question { which: &later, ..question }.ask(session, |_| false)?;
+        is_read = print(&tail.fresh(page), is_json)?;
+    }
+    Ok(Reply::silent())
+}
+
+/// Whether a page reaches back to a time before which nothing can be missing.
+fn is_past_doubt(page: &RecordPage) -> bool {
+    page.records.last().is_some_and(|oldest| oldest.time < page.complete_until)
+}
+
+impl Tail {
+    /// The records that were not there at the last look, the oldest first. Those from before the time up to
+    /// which the log is complete now will not be asked for again, and are forgotten.
+    fn fresh(&mut self, page: RecordPage) -> Vec<RecordView> {
+        let mut fresh = page.records;
+        fresh.retain(|record| self.seen.insert(record.record_id.clone(), record.time.0).is_none());
+        fresh.sort_by(|a, b| (a.time, &a.record_id).cmp(&(b.time, &b.record_id)));
+        let complete_until = self.complete_until.max(Some(page.complete_until.0));
+        self.seen.retain(|_, time| Some(*time) >= complete_until);
+        self.complete_until = complete_until;
+        fresh
+    }
+}
+
+/// Prints records. Answers whether there is a reader for more.
+fn print(records: &[RecordView], is_json: bool) -> Result<bool, Unprinted> {
+    for record in records {
+        let text = if is_json { json!(record).to_string() } else { line(&attempt_row(record)) };
+        if !say(&text)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Cells on a line of its own.
+fn line(cells: &[String; ATTEMPT_HEADER.len()]) -> String {
+    let cells =
+        cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{:width$}", clean(cell).replace('\n', " ")));
+    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+}
+
+/// Prints a line at once, also into a pipe. Answers whether anything reads it.
+fn say(text: &str) -> Result<bool, Unprinted> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Unprinted(error)),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a person waits, and their time is real")]
+fn rest() {
+    thread::sleep(LOOK_EVERY);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn record(id: &str, second: u32) -> Value {
+        let time = format!("2026-11-21T10:00:{second:02}.000Z");
+        json!({
+            "recordId": id, "time": time, "kind": "attempt", "id": "order-1", "subscription": "billing",
+            "result": "retry", "reason": "Busy", "status": 503, "durationMs": 87, "attempt": 1,
+            "origin": "first", "key": "k-0", "acceptedAt": time, "answer": "try\n\u{1b}later",
+        })
+    }
+
+    fn page(complete: u32, records: &[(&str, u32)]) -> RecordPage {
+        let records: Vec<_> = records.iter().map(|(id, second)| record(id, *second)).collect();
+        let until = format!("2026-11-21T10:00:{complete:02}.000Z");
+        serde_json::from_value(json!({ "records": records, "completeUntil": until })).unwrap()
+    }
+
+    fn ids(records: &[RecordView]) -> String {
+        records.iter().map(|record| record.record_id.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn each_record_comes_once_and_the_oldest_first_also_if_it_comes_late() {
+        let mut tail = Tail::default();
+        assert_eq!(ids(&tail.fresh(page(5, &[("c", 7), ("a", 4), ("b", 4)]))), "a b c");
+        // `d` lies before what was printed, and came into the log only now.
+        assert_eq!(ids(&tail.fresh(page(6, &[("e", 9), ("c", 7), ("d", 6)]))), "d e");
+        assert_eq!(ids(&tail.fresh(page(8, &[("e", 9), ("c", 7)]))), "");
+        assert_eq!(tail.seen.keys().collect::<Vec<_>>(), ["e"]);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_repeats_nothing() {
+        let mut tail = Tail::default();
+        tail.fresh(page(8, &[("a", 9)]));
+        assert_eq!(ids(&tail.fresh(page(2, &[("b", 9), ("a", 9)]))), "b");
+        assert_eq!(tail.complete_until, Timestamp::parse("2026-11-21T10:00:08Z").ok());
+    }
+
+    #[test]
+    fn a_first_look_goes_back_to_where_nothing_can_be_missing() {
+        assert!(is_past_doubt(&page(5, &[("b", 7), ("a", 4)])));
+        assert!(!is_past_doubt(&page(5, &[("b", 7), ("a", 5)])));
+        assert!(!is_past_doubt(&page(5, &[])));
+    }
+
+    #[test]
+    fn a_record_is_one_line_under_the_header() {
+        let page = page(0, &[("a", 1)]);
+        let expected = "2026-11-21T10:00:01.000Z  retry          503     87 ms     1        order-1  Busy  \
+            try \u{fffd}later";
+        assert_eq!(line(&attempt_row(&page.records[0])), expected);
+        let header =
+            "TIME                      RESULT         STATUS  TOOK      ATTEMPT  EVENT  OUTCOME  ANSWER";
+        assert_eq!(line(&ATTEMPT_HEADER.map(str::to_uppercase)), header);
+    }
+}

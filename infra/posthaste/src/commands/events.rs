@@ -1,0 +1,81 @@
+//! `events`: show what became of one, list what became of many, and send one again.
+
+mod shown;
+
+use posthaste_core::api::events::{EventView, RecordPage, RecordView};
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use super::records::{Question, more, status, took, wanted, what};
+use super::session::Session;
+use crate::cli::{EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs};
+use crate::error::CommandError;
+use crate::output::Reply;
+
+/// Records of a list if neither --limit nor --all is given.
+const LIMIT_DEFAULT: u32 = 100;
+
+const HEADER: [&str; 9] =
+    ["time", "subscription", "event", "type", "what", "result", "reason", "status", "took"];
+
+pub(crate) fn run(session: &Session, command: &EventsCommand) -> Result<Reply, CommandError> {
+    match command {
+        EventsCommand::Show(arguments) => show(session, arguments),
+        EventsCommand::List(arguments) => list(session, arguments),
+        EventsCommand::Resend(arguments) => resend(session, arguments),
+    }
+}
+
+fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandError> {
+    let EventsShowArgs { topic, id, payload } = arguments;
+    let path = ["topics", topic, "events", id];
+    let call = session.call(Method::GET, &path).query("payload", payload.then_some(true));
+    let (view, text): (EventView, String) = session.client.json_and_text(call)?;
+    Ok(shown::event(Reply::exact(&text), topic, &view))
+}
+
+fn list(session: &Session, arguments: &EventsListArgs) -> Result<Reply, CommandError> {
+    let EventsListArgs { topic, subscription, which } = arguments;
+    let which = RecordsArgs { limit: which.limit.or(Some(LIMIT_DEFAULT)), ..which.clone() };
+    let path = ["topics", topic, "events"];
+    let question = Question { path: &path, subscription: subscription.as_ref(), which: &which };
+    let page = question.ask(session, |page| page.records.len() >= wanted(&which))?;
+    Ok(listed(topic, &page))
+}
+
+fn listed(topic: &str, page: &RecordPage) -> Reply {
+    let none = format!("the delivery log has no such records of {topic}");
+    let reply = Reply::new(json!(page)).list(HEADER, page.records.iter().map(row).collect(), none);
+    let reply = reply.note(format!("The log is complete up to {}.", page.complete_until.0));
+    page.note.clone().into_iter().chain(more(page)).fold(reply, Reply::note)
+}
+
+fn row(record: &RecordView) -> [String; 9] {
+    [
+        record.time.0.to_string(),
+        record.subscription.clone(),
+        record.id.clone().unwrap_or_default(),
+        record.event_type.clone().unwrap_or_default(),
+        what(record),
+        record.result.as_str().to_owned(),
+        record.reason.clone().unwrap_or_default(),
+        status(record.status),
+        took(record.duration_ms),
+    ]
+}
+
+fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandError> {
+    let ResendArgs { topic, subscription, id, delivery } = arguments;
+    let path = ["topics", topic, "subscriptions", subscription, "events", id, "resend"];
+    let body = delivery.as_ref().map_or_else(|| json!({}), |key| json!({ "key": key }));
+    let call = session.call(Method::POST, &path).body("application/json", body.to_string().into_bytes());
+    let answer: Value = session.client.json(call)?;
+    Ok(resent(&answer, arguments))
+}
+
+fn resent(answer: &Value, arguments: &ResendArgs) -> Reply {
+    let ResendArgs { topic, subscription, id, .. } = arguments;
+    let text = |member: &str| answer[member].as_str().unwrap_or_default().to_owned();
+    let line = format!("{id} is sent to {topic}/{subscription} again, with webhook-id {}", text("webhookId"));
+    Reply::new(answer.clone()).line(line).line(format!("delivery {}", text("key"))).line(text("note"))
+}

@@ -1,0 +1,148 @@
+use posthaste_core::api::events::EventView;
+use serde_json::{Value, json};
+
+use super::{event, quoted, state};
+use crate::output::{Reply, Style};
+
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+fn delivery(more: Value) -> Value {
+    let mut delivery = json!({
+        "key": "k-0", "subscription": "billing", "state": "delivered", "type": "order.paid",
+        "acceptedAt": "2026-11-21T10:00:00Z", "attempts": [],
+    });
+    delivery.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    delivery
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+fn view(deliveries: Value) -> EventView {
+    let view = json!({
+        "id": "order-1", "deliveries": deliveries, "completeUntil": "2026-11-21T10:05:00Z",
+    });
+    serde_json::from_value(view).unwrap()
+}
+
+fn text(view: &EventView) -> String {
+    event(Reply::silent(), "orders", view).render(Style::Plain)
+}
+
+fn attempts() -> Value {
+    json!([
+        {
+            "number": 1, "at": "2026-11-21T10:00:00Z", "durationMs": 87, "status": 503, "outcome": "Busy",
+            "answer": "try\nlater", "webhookId": "msg_k-0", "origin": "first",
+        },
+        {
+            "number": 2, "at": "2026-11-21T10:00:10Z", "outcome": "SocketError",
+            "error": "connection refused", "webhookId": "msg_k-0", "origin": "retry",
+        },
+        {
+            "number": 3, "at": "2026-11-21T10:00:40Z", "durationMs": 1200, "status": 200,
+            "outcome": "Delivered", "webhookId": "msg_k-0", "origin": "retry",
+        },
+    ])
+}
+
+#[test]
+fn a_delivery_has_its_state_its_attempts_and_the_command_that_sends_it_again() {
+    let one = delivery(json!({
+        "attempts": attempts(), "source": "/shop", "resendableUntil": "2026-11-28T10:00:00Z",
+    }));
+    let expected = "\
+billing: delivered
+accepted at 2026-11-21T10:00:00.000Z, type order.paid, source /shop, delivery k-0
+ATTEMPT  AT                        TOOK     STATUS  OUTCOME      ANSWER              WEBHOOK-ID
+1        2026-11-21T10:00:00.000Z  87 ms    503     Busy         try later           msg_k-0
+2        2026-11-21T10:00:10.000Z                   SocketError  connection refused  msg_k-0
+3        2026-11-21T10:00:40.000Z  1200 ms  200     Delivered                        msg_k-0
+to send it again, until 2026-11-28T10:00:00.000Z:
+posthaste events resend orders billing order-1
+
+The log is complete up to 2026-11-21T10:05:00.000Z.
+";
+    assert_eq!(text(&view(json!([one]))), expected);
+}
+
+#[test]
+fn a_payload_stays_as_it_was_written() {
+    let text_of = |payload: &str| {
+        let one = delivery(json!({ "payload": 0 })).to_string().replace("\"payload\":0", payload);
+        let json = json!({ "id": "1", "deliveries": [], "completeUntil": "2026-11-21T10:05:00Z" });
+        let json = json.to_string().replace("[]", &format!("[{one}]"));
+        text(&serde_json::from_str(&json).unwrap())
+    };
+    let text = text_of("\"payload\":{\"price\":1.00}");
+    assert!(text.contains("{\n  \"price\": 1.00\n}\n"), "{text}");
+}
+
+#[test]
+fn every_state_is_said_in_words() {
+    let check = |more: Value, expected: &str| {
+        assert_eq!(state(&view(json!([delivery(more)])).deliveries[0]), expected);
+    };
+    let at = "2026-11-21T10:10:00Z";
+    check(json!({}), "delivered");
+    check(
+        json!({ "state": "waiting", "nextAttemptAt": at }),
+        "waits for its next attempt, at 2026-11-21T10:10:00.000Z or later",
+    );
+    check(json!({ "state": "waiting" }), "waits for its next attempt");
+    check(json!({ "state": "held" }), "held until its endpoint recovers, or an operator acts");
+    check(
+        json!({ "state": "dead-lettered", "reason": "EndpointGone", "deadLetterObject": "ORDERS/x.json" }),
+        "given up (EndpointGone); it is in the dead letters ORDERS/x.json",
+    );
+    check(json!({ "state": "dead-lettered" }), "given up; it becomes a dead letter within minutes");
+    check(
+        json!({ "state": "dropped", "reason": "TimeToLiveExceeded" }),
+        "given up (TimeToLiveExceeded), without a dead letter",
+    );
+    check(json!({ "state": "teleported" }), "in a state that only a newer posthaste knows");
+}
+
+#[test]
+fn an_event_without_a_record_shows_the_note() {
+    let none = EventView { note: Some("It may be waiting.".to_owned()), ..view(json!([])) };
+    assert_eq!(text(&none), "It may be waiting.\nThe log is complete up to 2026-11-21T10:05:00.000Z.\n");
+}
+
+#[test]
+fn of_several_deliveries_to_a_subscription_each_is_sent_again_by_its_key() {
+    let attempt = json!({
+        "number": 1, "at": "2026-11-21T10:00:00Z", "outcome": "Delivered", "origin": "replay",
+    });
+    let of = |key: &str, name: &str| {
+        delivery(json!({
+            "key": key, "subscription": name, "resendableUntil": "2026-11-28T10:00:00Z",
+            "attempts": [attempt],
+        }))
+    };
+    let text = text(&view(json!([of("k-1", "billing"), of("k-0", "billing"), of("k-2", "crm")])));
+    for line in [
+        "1 (replay)",
+        "posthaste events resend --delivery k-1 orders billing order-1\n",
+        "posthaste events resend --delivery k-0 orders billing order-1\n",
+        "posthaste events resend orders crm order-1\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn nothing_from_outside_steers_the_terminal() {
+    let until = "2026-11-28T10:00:00Z";
+    let one = delivery(json!({ "type": "a\u{1b}[2J", "source": "\u{7}", "resendableUntil": until }));
+    let view = EventView { id: "\u{1b}".to_owned(), ..view(json!([one])) };
+    let text = text(&view);
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+}
+
+#[test]
+fn a_word_is_quoted_for_the_shell_where_it_must_be() {
+    let check = |word: &str, expected: &str| assert_eq!(quoted(word), expected);
+    check("order-1001", "order-1001");
+    check("urn:uuid:1/2", "urn:uuid:1/2");
+    check("a b", "'a b'");
+    check("it's $HOME", r"'it'\''s $HOME'");
+    check("", "''");
+}

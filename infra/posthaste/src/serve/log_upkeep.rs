@@ -1,0 +1,78 @@
+//! The schedules of the delivery log: its files are merged, and the oldest of them deleted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::delivery_log::LogDisk;
+use posthaste_core::pressure::PressureSettings;
+use posthaste_record::Record;
+use posthaste_system::SystemClock;
+use posthaste_system::probe::disk;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::adapters::Embedded;
+use super::schedule::every;
+use super::settings::ServeSettings;
+
+/// Time between two merges. At most three files a second are written, so that an hour never has more than 120
+/// files that are not merged.
+const MERGE_PERIOD: Duration = Duration::from_secs(10);
+
+/// Time between two looks at how old the log is and how much it takes.
+const END_PERIOD: Duration = Duration::from_mins(1);
+
+/// record on its schedules, and the disk of the log.
+pub(super) struct LogUpkeep {
+    record: Arc<Record<Embedded>>,
+    data_dir: PathBuf,
+    pressure: PressureSettings,
+}
+
+impl LogUpkeep {
+    pub(super) fn new(record: &Arc<Record<Embedded>>, settings: &ServeSettings) -> Self {
+        let pressure = settings.monitor.pressure.clone();
+        Self { record: Arc::clone(record), data_dir: settings.data_dir.clone(), pressure }
+    }
+
+    /// Starts the schedules.
+    pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        let record = Arc::clone(&self.record);
+        tasks.spawn(every("log-merge", MERGE_PERIOD, SystemClock, stop.clone(), move || {
+            let record = Arc::clone(&record);
+            async move { merge(&record).await }
+        }));
+        let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
+        let pressure = self.pressure.clone();
+        tasks.spawn(every("log-end", END_PERIOD, SystemClock, stop.clone(), move || {
+            let (record, disk) = (Arc::clone(&record), log_disk(&data_dir, &pressure));
+            async move { end(&record, disk).await }
+        }));
+        let (record, stopped) = (Arc::clone(&self.record), stop.clone());
+        tasks.spawn(async move {
+            stopped.cancelled().await;
+            record.stop();
+        });
+    }
+}
+
+/// The disk of the log. `None` if it cannot be measured.
+fn log_disk(data_dir: &Path, pressure: &PressureSettings) -> Option<LogDisk> {
+    let usage = disk(data_dir)?;
+    Some(LogDisk { usage, calm_percent: pressure.calm_disk_percent(usage) })
+}
+
+async fn merge(record: &Record<Embedded>) {
+    if let Err(error) = record.merge().await {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, "delivery log not merged, the next run goes on");
+    }
+}
+
+async fn end(record: &Record<Embedded>, disk: Option<LogDisk>) {
+    if let Err(error) = record.end(disk).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, "old files of the delivery log not deleted, the next run goes on");
+    }
+}

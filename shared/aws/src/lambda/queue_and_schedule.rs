@@ -1,0 +1,35 @@
+//! Invocations of one function by the event source mapping of a queue and by a schedule.
+
+use lambda_runtime::{Context, Error};
+use posthaste_ports::Clock;
+use serde::Serialize;
+
+use super::batch::{self, BatchHandler, QueueOrSchedule, SqsBatchResponse};
+use super::invocations::{Failure, answer_each};
+use super::scheduled::{Scheduled, run_once};
+
+/// The answer in the form that its invoker expects. A schedule expects none.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Batch(SqsBatchResponse),
+    Run(()),
+}
+
+/// Answers invocations by an SQS event source mapping as [`run_batches`](super::run_batches) does, and all
+/// others as [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is
+/// gone.
+pub async fn run_batches_and_schedule<H, S, C>(handler: H, scheduled: S, clock: C) -> Result<(), Error>
+where
+    H: BatchHandler,
+    S: Scheduled,
+    C: Clock,
+{
+    let work = async |event: QueueOrSchedule, context: &Context| -> Result<Answer, Failure> {
+        match event.of_queue() {
+            Some(event) => batch::answer(&handler, &clock, event, context).await.map(Answer::Batch),
+            None => run_once(&scheduled, &clock, context).await.map(Answer::Run),
+        }
+    };
+    answer_each(clock.clone(), work).await
+}

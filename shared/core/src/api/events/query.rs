@@ -1,0 +1,197 @@
+//! The questions about events, as they are written into a query.
+
+use std::fmt::Display;
+
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::api::{IsoTimestamp, Mistake};
+use crate::delivery_log::{LogResult, LookUp, RecordFilter, StatusRange, log_text};
+use crate::model::{SubscriptionName, Timestamp, TopicName};
+
+/// The query of one event.
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// Only records of this time or later. It makes the answer faster.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub from: Option<IsoTimestamp>,
+    /// Only records before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub to: Option<IsoTimestamp>,
+    /// Whether the answer has the event itself, where the log does. `false` when left out.
+    pub payload: Option<bool>,
+}
+
+/// The query of a list of records. Everything in it is text, so that every mistake can be named at once.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RecordQuery {
+    /// Only this subscription, in any case.
+    #[param(ignore)]
+    pub subscription: Option<String>,
+    /// Only records with this result: `delivered`, `retry`, `held`, `dead-lettered`, or `dropped`.
+    pub result: Option<String>,
+    /// Only events of this type, compared exactly.
+    #[serde(rename = "type")]
+    pub event_type: Option<String>,
+    /// Only answers with this status, such as `503`, or of this class, such as `5xx`.
+    pub status: Option<String>,
+    /// Only requests with this `webhook-id`.
+    pub webhook_id: Option<String>,
+    /// Only records of this time or later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub from: Option<String>,
+    /// Only records before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub to: Option<String>,
+    /// Most records on the page. 100 when left out.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+    /// The beginning of the page: the `cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl EventQuery {
+    /// The look-up of an event of a topic.
+    pub fn look_up(&self, topic: &TopicName, id: &str) -> LookUp {
+        LookUp {
+            topic: Some(topic.folded()),
+            event_id: Some(log_text(id)),
+            from: self.from.map(|from| from.0),
+            to: self.to.map(|to| to.0),
+            ..LookUp::default()
+        }
+    }
+}
+
+impl RecordQuery {
+    /// The filter of a list of a topic's records, or every mistake in the query.
+    pub fn filter(&self, topic: &TopicName) -> Result<RecordFilter, Vec<Mistake>> {
+        let mut mistakes = Mistakes::default();
+        let filter = RecordFilter {
+            topic: Some(topic.folded()),
+            subscription: mistakes.read("subscription", self.subscription.as_deref(), subscription),
+            result: mistakes.read("result", self.result.as_deref(), result),
+            event_type: self.event_type.as_deref().map(log_text),
+            status: mistakes.read("status", self.status.as_deref(), status),
+            webhook_id: self.webhook_id.clone(),
+            from: mistakes.read("from", self.from.as_deref(), Timestamp::parse),
+            to: mistakes.read("to", self.to.as_deref(), Timestamp::parse),
+            without_payload: true,
+            ..RecordFilter::default()
+        };
+        if filter.from.is_some_and(|from| filter.to.is_some_and(|to| to <= from)) {
+            mistakes.add("to", "expected a time after `from`");
+        }
+        if mistakes.0.is_empty() { Ok(filter) } else { Err(mistakes.0) }
+    }
+}
+
+#[derive(Default)]
+struct Mistakes(Vec<Mistake>);
+
+impl Mistakes {
+    /// Reads a parameter, if it is there.
+    fn read<T, E: Display>(
+        &mut self,
+        member: &str,
+        text: Option<&str>,
+        read: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        read(text?).map_err(|error| self.add(member, error)).ok()
+    }
+
+    fn add(&mut self, member: &str, text: impl Display) {
+        self.0.push(Mistake { member: member.to_owned(), is_at_name: false, text: text.to_string() });
+    }
+}
+
+fn subscription(text: &str) -> Result<String, String> {
+    SubscriptionName::parse(text).map(|name| name.folded()).map_err(|error| error.to_string())
+}
+
+fn result(text: &str) -> Result<LogResult, String> {
+    let words = || LogResult::ALL.iter().map(|word| format!("`{}`", word.as_str())).collect::<Vec<_>>();
+    match LogResult::parse(text) {
+        LogResult::Unknown => Err(format!("expected one of {}", words().join(", "))),
+        result => Ok(result),
+    }
+}
+
+fn status(text: &str) -> Result<StatusRange, &'static str> {
+    StatusRange::parse(text).ok_or("expected a status such as `503`, or a class such as `5xx`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn orders() -> TopicName {
+        TopicName::parse("Orders").unwrap()
+    }
+
+    #[test]
+    fn a_query_becomes_a_filter() {
+        let query = RecordQuery {
+            subscription: Some("Billing".into()),
+            result: Some("dead-lettered".into()),
+            event_type: Some("order.paid".into()),
+            status: Some("5xx".into()),
+            webhook_id: Some("msg_1".into()),
+            from: Some("2026-11-21T10:00:00Z".into()),
+            to: Some("2026-11-21T12:00:00+01:00".into()),
+            ..RecordQuery::default()
+        };
+        let at = |time: &str| Some(Timestamp::parse(time).unwrap());
+        let filter = RecordFilter {
+            topic: Some("orders".into()),
+            subscription: Some("billing".into()),
+            result: Some(LogResult::DeadLettered),
+            event_type: Some("order.paid".into()),
+            status: StatusRange::parse("5xx"),
+            webhook_id: Some("msg_1".into()),
+            from: at("2026-11-21T10:00:00Z"),
+            to: at("2026-11-21T11:00:00Z"),
+            without_payload: true,
+            ..RecordFilter::default()
+        };
+        assert_eq!(query.filter(&orders()), Ok(filter));
+    }
+
+    #[test]
+    fn every_mistake_is_named() {
+        let query = RecordQuery {
+            subscription: Some("a/b".into()),
+            result: Some("Delivered".into()),
+            status: Some("many".into()),
+            from: Some("yesterday".into()),
+            to: Some(String::new()),
+            ..RecordQuery::default()
+        };
+        let mistakes = query.filter(&orders()).unwrap_err();
+        let members: Vec<_> = mistakes.iter().map(|mistake| mistake.member.as_str()).collect();
+        assert_eq!(members, ["subscription", "result", "status", "from", "to"]);
+        let words = "expected one of `delivered`, `retry`, `held`, `dead-lettered`, `dropped`";
+        assert_eq!(mistakes[1].text, words);
+    }
+
+    #[test]
+    fn a_time_that_ends_before_it_begins_is_a_mistake() {
+        let at = Some("2026-11-21T10:00:00Z".into());
+        let query = RecordQuery { from: at.clone(), to: at, ..RecordQuery::default() };
+        let mistakes = query.filter(&orders()).unwrap_err();
+        assert_eq!((mistakes.len(), mistakes[0].member.as_str()), (1, "to"));
+    }
+
+    #[test]
+    fn an_id_is_looked_for_as_the_log_keeps_it() {
+        let query = EventQuery { from: Some(IsoTimestamp(Timestamp::EPOCH)), ..EventQuery::default() };
+        let look_up = query.look_up(&orders(), &"ü".repeat(2_000));
+        assert_eq!(look_up.topic, Some("orders".into()));
+        assert_eq!(look_up.event_id.unwrap().chars().count(), 1_024);
+        assert_eq!((look_up.from, look_up.to), (Some(Timestamp::EPOCH), None));
+    }
+}

@@ -1,0 +1,29 @@
+//! One event that is sent again, as users ask for it and see it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The event that is sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ResendRequest {
+    /// The key of the delivery, as `GET /topics/{topic}/events/{id}` shows it. Needed where a producer gave
+    /// the id to several events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// The new delivery of an event that is sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResendView {
+    /// The event's id.
+    pub id: String,
+    /// The key of the new delivery.
+    pub key: String,
+    /// The header `webhook-id` of its request: the one under which the event was sent before, where that is
+    /// known.
+    pub webhook_id: String,
+    /// What else may arrive, and what another request would do.
+    pub note: String,
+}

@@ -1,0 +1,46 @@
+//! The delivery log: records of attempts and of what became of events, their columns, their way through the
+//! queue, the names of their files, and the answers that are read from them.
+//!
+//! The log is a folder of Parquet files. This room says what is in them and what it means; the crate
+//! `posthaste-delivery-log` writes, searches and merges them.
+
+mod again;
+mod answer;
+mod change;
+mod columns;
+mod draft;
+mod field;
+mod file_key;
+mod filter;
+mod history;
+mod merge_look;
+mod merge_step;
+mod merging;
+mod message;
+mod origin;
+mod record;
+mod record_id;
+mod retention;
+mod status;
+mod words;
+
+pub use self::again::{NoneToSendAgain, ToSendAgain, choose};
+pub use self::answer::answer_text;
+pub use self::change::{Change, change};
+pub use self::columns::{COLUMNS, Column, Encoding, SCHEMA_VERSION, column};
+pub use self::draft::{RecordDetails, RecordedEvent};
+pub use self::field::{ColumnType, Value};
+pub use self::file_key::{FileKey, FileName, LogHour};
+pub use self::filter::{Cursor, LookUp, RecordFilter, newest_first, time_in_id};
+pub use self::history::{DeliveryHistory, histories, without_duplicates};
+pub use self::merge_look::{DATES, HoursToMerge, MergeLook};
+pub use self::merge_step::{SizedFile, first_open_hour, merge_step};
+pub use self::merging::{MergeNote, files_to_merge, leftovers};
+pub use self::message::{RECORDS_VERSION, RecordText, join_records, parse_records, render_records};
+pub use self::record::{Payload, Record, log_text};
+pub use self::record_id::record_id;
+pub use self::retention::{
+    DAMAGED, ListedFile, LogDisk, LogSize, files_over, first_kept_hour, log_bytes_max,
+};
+pub use self::status::StatusRange;
+pub use self::words::{DeliveryState, Kind, LogResult, Origin};

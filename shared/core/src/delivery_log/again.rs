@@ -1,0 +1,179 @@
+//! Which delivery of an event is sent again, and where its payload may be.
+
+use super::{DeliveryHistory, DeliveryState, Origin};
+use crate::attempt::webhook_id_of;
+use crate::model::{Created, Identity};
+
+/// The delivery that is sent again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToSendAgain<'a> {
+    /// The delivery.
+    pub history: &'a DeliveryHistory,
+    /// Deliveries with the event's payload, the chosen one first: itself, and copies of it that were sent
+    /// again before.
+    pub with_payload: Vec<&'a DeliveryHistory>,
+    /// Whether it, or such a copy, still waits, so that it may arrive besides.
+    pub is_waiting: bool,
+}
+
+/// Why none can be sent again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoneToSendAgain {
+    /// There is no such delivery.
+    Unknown,
+    /// There are some, but all were accepted for an earlier subscription of the same name.
+    Former,
+    /// A producer gave the id to several events. These are the keys of their deliveries, the newest first.
+    Several(Vec<String>),
+}
+
+/// Chooses the delivery of an event that is sent again: the one with this key or, without a key, the only one
+/// that a producer made. Copies of it by replays and resends are no choice while that one is known.
+/// `histories` are those of an id towards one subscription, the newest first.
+pub fn choose<'a>(
+    histories: &'a [DeliveryHistory],
+    created: &Created,
+    key: Option<&str>,
+) -> Result<ToSendAgain<'a>, NoneToSendAgain> {
+    let own: Vec<_> = histories.iter().filter(|history| is_for(history, created)).collect();
+    let [newest, ..] = own[..] else {
+        return Err(if histories.is_empty() { NoneToSendAgain::Unknown } else { NoneToSendAgain::Former });
+    };
+    let published: Vec<_> = own.iter().copied().filter(|history| !is_copy(history)).collect();
+    let history = match (key, &published[..]) {
+        (Some(key), _) => own.iter().find(|history| history.key == key).ok_or(NoneToSendAgain::Unknown)?,
+        (None, [only]) => only,
+        (None, []) => newest,
+        (None, several) => return Err(NoneToSendAgain::Several(keys(several))),
+    };
+    // Whose copy is whose cannot be told where the id repeats.
+    let same = if published.len() > 1 { vec![history] } else { with_first(history, &own) };
+    let is_waiting = same.iter().any(|history| is_waiting(history));
+    let with_payload = same.into_iter().filter(|history| has_payload(history)).collect();
+    Ok(ToSendAgain { history, with_payload, is_waiting })
+}
+
+impl DeliveryHistory {
+    /// The `webhook-id` of the event when it travels alone: the one that it was sent under, or would have
+    /// been without the other events of its batch.
+    pub fn webhook_id(&self) -> String {
+        let kept = self.records().iter().filter(|record| record.origin == Origin::Resend);
+        let kept = kept.filter_map(|record| record.webhook_id.clone()).next_back();
+        kept.unwrap_or_else(|| webhook_id_of(&self.key))
+    }
+}
+
+fn with_first<'a>(first: &'a DeliveryHistory, all: &[&'a DeliveryHistory]) -> Vec<&'a DeliveryHistory> {
+    let others = all.iter().copied().filter(|history| history.key != first.key);
+    std::iter::once(first).chain(others).collect()
+}
+
+fn keys(histories: &[&DeliveryHistory]) -> Vec<String> {
+    histories.iter().map(|history| history.key.clone()).collect()
+}
+
+fn is_for(history: &DeliveryHistory, created: &Created) -> bool {
+    let first = history.first();
+    created.accepted(first.identity.as_deref().and_then(Identity::parse), first.accepted_at)
+}
+
+fn is_copy(history: &DeliveryHistory) -> bool {
+    matches!(history.first().origin, Origin::Replay | Origin::Resend)
+}
+
+fn is_waiting(history: &DeliveryHistory) -> bool {
+    matches!(history.state, DeliveryState::Waiting | DeliveryState::Held)
+}
+
+fn has_payload(history: &DeliveryHistory) -> bool {
+    history.payload.is_some() || history.payload_reference.is_some() || history.dead_letter_object.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery_log::{Kind, LogResult, Payload, Record, histories};
+    use crate::model::{Creation, CreationId, Timestamp};
+
+    /// A record of a delivery; it was accepted at the time of its attempt.
+    fn record(key: &str, origin: Origin, result: LogResult) -> Record {
+        let ms = key.bytes().map(u64::from).sum();
+        Record {
+            record_id: format!("{key}-{}", result.as_str()),
+            time: Timestamp::from_millis(ms),
+            accepted_at: Timestamp::from_millis(ms),
+            kind: Kind::Attempt,
+            delivery_key: key.to_owned(),
+            webhook_id: Some(format!("msg_of-{key}")),
+            payload: Payload::parse("{}"),
+            origin,
+            result,
+            ..Record::default()
+        }
+    }
+
+    fn check(records: Vec<Record>, key: Option<&str>, expected: Result<(&str, bool), NoneToSendAgain>) {
+        let histories = histories(records);
+        let chosen = choose(&histories, &Created::UNKNOWN, key);
+        let shown = chosen.map(|chosen| (chosen.history.key.clone(), chosen.is_waiting));
+        assert_eq!(shown, expected.map(|(key, is_waiting)| (key.to_owned(), is_waiting)));
+    }
+
+    #[test]
+    fn the_only_delivery_is_sent_again_and_one_of_several_is_named() {
+        use LogResult::{Delivered, Retry};
+        use Origin::{First, Replay, Resend};
+        check(vec![], None, Err(NoneToSendAgain::Unknown));
+        check(vec![record("a", First, Delivered)], None, Ok(("a", false)));
+        check(vec![record("a", First, Retry)], None, Ok(("a", true)));
+        check(vec![record("a", First, Retry)], Some("b"), Err(NoneToSendAgain::Unknown));
+        let several = || vec![record("a", First, Delivered), record("b", First, Retry)];
+        check(several(), None, Err(NoneToSendAgain::Several(vec!["b".to_owned(), "a".to_owned()])));
+        check(several(), Some("a"), Ok(("a", false)));
+        let copied = || {
+            vec![record("a", First, Delivered), record("b", Replay, Delivered), record("c", Resend, Retry)]
+        };
+        check(copied(), None, Ok(("a", true)));
+        check(copied(), Some("b"), Ok(("b", true)));
+        check(copied()[1..].to_vec(), None, Ok(("c", true)));
+    }
+
+    #[test]
+    fn the_payload_may_be_that_of_a_copy() {
+        let bare = Record { payload: None, ..record("a", Origin::First, LogResult::Delivered) };
+        let copy = record("b", Origin::Replay, LogResult::Delivered);
+        let keys = |records: Vec<Record>| {
+            let histories = histories(records);
+            let chosen = choose(&histories, &Created::UNKNOWN, Some("a")).unwrap();
+            keys(&chosen.with_payload)
+        };
+        assert_eq!(keys(vec![bare.clone()]), Vec::<String>::new());
+        assert_eq!(keys(vec![bare.clone(), copy.clone()]), ["b"]);
+        let full = record("a", Origin::First, LogResult::Delivered);
+        assert_eq!(keys(vec![full, copy.clone()]), ["a", "b"]);
+        let other = record("c", Origin::First, LogResult::Delivered);
+        assert_eq!(keys(vec![bare, copy, other]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_delivery_for_an_earlier_subscription_of_the_name_is_no_choice() {
+        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(Timestamp::EPOCH) });
+        let created = Created { topic: creation(1), subscription: creation(2), topic_at: Timestamp::EPOCH };
+        let of = |identity: &str| Record {
+            identity: Some(identity.to_owned()),
+            ..record("a", Origin::First, LogResult::Delivered)
+        };
+        let former = histories(vec![of("010101010101030303030303")]);
+        assert_eq!(choose(&former, &created, None), Err(NoneToSendAgain::Former));
+        let own = histories(vec![of("010101010101020202020202")]);
+        assert!(choose(&own, &created, None).is_ok());
+    }
+
+    #[test]
+    fn the_webhook_id_is_that_of_the_event_alone_and_a_resend_hands_it_on() {
+        let webhook_id = |record: Record| histories(vec![record])[0].webhook_id();
+        assert_eq!(webhook_id(record("a", Origin::First, LogResult::Delivered)), "msg_a");
+        assert_eq!(webhook_id(record("a", Origin::Replay, LogResult::Delivered)), "msg_a");
+        assert_eq!(webhook_id(record("a", Origin::Resend, LogResult::Delivered)), "msg_of-a");
+    }
+}

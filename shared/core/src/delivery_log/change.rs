@@ -1,0 +1,126 @@
+//! The record that a verdict makes: its kind, its result and its reason.
+
+use serde::Serialize;
+
+use super::{Kind, LogResult};
+use crate::attempt::settle::{EntryVerdict, is_dropped};
+use crate::attempt::{DeadLetterReason, OutcomeName};
+use crate::model::{DeadLetterPolicy, LastAttempt, Timestamp};
+
+/// The part of a record that a verdict says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// An attempt, or which change.
+    pub kind: Kind,
+    /// Where the event is after it.
+    pub result: LogResult,
+    /// The outcome's name for a retry, the dead letter's reason for an event that was given up.
+    pub reason: Option<String>,
+    /// The earliest next attempt.
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+/// The change that a verdict over an event is. `None` for an event that goes back as it came, because no
+/// attempt was made: nothing became of it. `policy` is its subscription's, and `None` if that is gone.
+pub fn change(verdict: EntryVerdict, policy: Option<&DeadLetterPolicy>) -> Option<Change> {
+    match verdict {
+        EntryVerdict::Delivered => Some(Change::new(Kind::Attempt, LogResult::Delivered)),
+        EntryVerdict::Retry { not_before, last } => Some(Change::retry(not_before, last.outcome)),
+        EntryVerdict::GiveUp { reason, last } => Some(Change::give_up(reason, last, policy)),
+        EntryVerdict::Held => Some(Change::new(Kind::Held, LogResult::Held)),
+        EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } => None,
+    }
+}
+
+impl Change {
+    /// The change of an event that arrived by a late answer to an earlier attempt.
+    pub fn answered_late() -> Self {
+        Self::new(Kind::AnsweredLate, LogResult::Delivered)
+    }
+
+    fn new(kind: Kind, result: LogResult) -> Self {
+        Self { kind, result, reason: None, next_attempt_at: None }
+    }
+
+    fn retry(not_before: Timestamp, outcome: OutcomeName) -> Self {
+        let (reason, next_attempt_at) = (word(&outcome), Some(not_before));
+        Self { reason, next_attempt_at, ..Self::new(Kind::Attempt, LogResult::Retry) }
+    }
+
+    fn give_up(
+        reason: DeadLetterReason,
+        last: Option<LastAttempt>,
+        policy: Option<&DeadLetterPolicy>,
+    ) -> Self {
+        let kind = match (last, reason) {
+            (Some(_), _) => Kind::Attempt,
+            (None, DeadLetterReason::TimeToLiveExceeded) => Kind::Expired,
+            (None, _) => Kind::GivenUp,
+        };
+        let is_dropped = is_dropped(reason, policy);
+        let result = if is_dropped { LogResult::Dropped } else { LogResult::DeadLettered };
+        Self { reason: word(&reason), ..Self::new(kind, result) }
+    }
+}
+
+/// The name in a closed list, as dead letters have it.
+fn word(name: &impl Serialize) -> Option<String> {
+    serde_json::to_value(name).ok()?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+    const LAST: LastAttempt = LastAttempt {
+        outcome: OutcomeName::Busy,
+        status: Some(503),
+        at: AT,
+        name_was_unknown: false,
+        was_unconnected: false,
+    };
+    const KEPT: DeadLetterPolicy =
+        DeadLetterPolicy { enabled: true, on_expiry: true, delay: Duration::ZERO, give_up_after: None };
+
+    fn check(verdict: EntryVerdict, policy: Option<&DeadLetterPolicy>, expected: Option<[&str; 3]>) {
+        let change = change(verdict, policy);
+        let words = |change: &Change| {
+            [change.kind.as_str(), change.result.as_str(), change.reason.as_deref().unwrap_or("")]
+                .map(str::to_owned)
+        };
+        assert_eq!(change.as_ref().map(words), expected.map(|it| it.map(str::to_owned)), "{verdict:?}");
+    }
+
+    #[test]
+    fn every_verdict_makes_its_record() {
+        let give_up = |reason, last| EntryVerdict::GiveUp { reason, last };
+        let (gone, expired) = (DeadLetterReason::EndpointGone, DeadLetterReason::TimeToLiveExceeded);
+        let deleted = DeadLetterReason::SubscriptionDeleted;
+        let kept = Some(&KEPT);
+        check(EntryVerdict::Delivered, kept, Some(["attempt", "delivered", ""]));
+        let retry = EntryVerdict::Retry { not_before: AT, last: LAST };
+        check(retry, kept, Some(["attempt", "retry", "Busy"]));
+        check(give_up(gone, Some(LAST)), kept, Some(["attempt", "dead-lettered", "EndpointGone"]));
+        check(give_up(expired, None), kept, Some(["expired", "dead-lettered", "TimeToLiveExceeded"]));
+        check(give_up(deleted, None), None, Some(["given-up", "dead-lettered", "SubscriptionDeleted"]));
+        check(EntryVerdict::Held, kept, Some(["held", "held", ""]));
+        check(EntryVerdict::NotStarted, kept, None);
+        check(EntryVerdict::Postponed { not_before: AT }, kept, None);
+    }
+
+    #[test]
+    fn what_the_subscription_does_not_keep_is_dropped() {
+        let expired = EntryVerdict::GiveUp { reason: DeadLetterReason::TimeToLiveExceeded, last: None };
+        let not_on_expiry = DeadLetterPolicy { on_expiry: false, ..KEPT };
+        check(expired, Some(&not_on_expiry), Some(["expired", "dropped", "TimeToLiveExceeded"]));
+    }
+
+    #[test]
+    fn only_a_retry_has_a_next_attempt() {
+        let next = |verdict| change(verdict, None).and_then(|change| change.next_attempt_at);
+        assert_eq!(next(EntryVerdict::Retry { not_before: AT, last: LAST }), Some(AT));
+        assert_eq!(next(EntryVerdict::Held), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! The one table of the log's columns: name, type, and how a column is stored.
+//!
+//! A column is only ever added, and then it is optional. A reader skips a column that it does not know; a
+//! record of a file without a column has that member's default. So a new column raises [`SCHEMA_VERSION`],
+//! which files carry for people to see, and breaks no reader.
+//!
+//! The order is that of the bytes in a file. The columns that lists are filtered by come first, so that they
+//! are read in one piece; what is large comes last.
+
+use super::field::Field;
+use super::{ColumnType, Kind, LogResult, Origin, Payload, Record, Value};
+use crate::model::Timestamp;
+
+/// The version of the table: it counts the times that columns were added.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The way a column is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// Few values repeat: with a dictionary, and with statistics that skip row groups.
+    Words,
+    /// The same, but no list is filtered by them: without statistics, which would only make footers longer.
+    Repeated,
+    /// Numbers and times that grow or fall slowly: with statistics, without a dictionary.
+    Ordered,
+    /// Nearly every value is another one: no dictionary and no statistics.
+    Distinct,
+    /// The same, and looked for: with a bloom filter, and with statistics for ids that begin with a time.
+    LookedUp,
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// The name: plain words with underscores.
+    pub name: &'static str,
+    /// The type of its values.
+    pub column_type: ColumnType,
+    /// Whether every record has a value.
+    pub required: bool,
+    /// The way it is stored.
+    pub encoding: Encoding,
+    /// The value of a record.
+    pub get: for<'a> fn(&'a Record) -> Option<Value<'a>>,
+    /// Sets the member of a record; `false` if the value cannot be one.
+    pub set: fn(&mut Record, Value<'_>) -> bool,
+}
+
+impl Encoding {
+    /// Whether values are stored once and numbered.
+    pub const fn has_dictionary(self) -> bool {
+        matches!(self, Self::Words | Self::Repeated)
+    }
+
+    /// Whether each row group has its smallest and greatest value.
+    pub const fn has_statistics(self) -> bool {
+        !matches!(self, Self::Repeated | Self::Distinct)
+    }
+
+    /// Whether each row group has a bloom filter.
+    pub const fn has_bloom_filter(self) -> bool {
+        matches!(self, Self::LookedUp)
+    }
+}
+
+macro_rules! columns {
+    ($($member:ident: $type:ty => $encoding:ident,)+) => {
+        &[$(Column {
+            name: stringify!($member),
+            column_type: <$type as Field>::TYPE,
+            required: <$type as Field>::REQUIRED,
+            encoding: Encoding::$encoding,
+            get: |record| <$type as Field>::value(&record.$member),
+            set: |record, value| <$type as Field>::put(&mut record.$member, value),
+        }),+]
+    };
+}
+
+/// All columns, in the order of the file.
+pub const COLUMNS: &[Column] = columns! {
+    topic: String => Words,
+    subscription: String => Words,
+    time: Timestamp => Ordered,
+    result: LogResult => Words,
+    status: Option<u16> => Words,
+    event_type: Option<String> => Words,
+    kind: Kind => Words,
+    attempt: u16 => Words,
+    origin: Origin => Repeated,
+    run_id: Option<String> => Repeated,
+    reason: Option<String> => Repeated,
+    error: Option<String> => Repeated,
+    duration_ms: Option<u32> => Ordered,
+    identity: Option<String> => Repeated,
+    endpoint: Option<String> => Repeated,
+    event_source: Option<String> => Repeated,
+    schema: Option<String> => Repeated,
+    answer_type: Option<String> => Repeated,
+    accepted_at: Timestamp => Ordered,
+    expires_at: Timestamp => Ordered,
+    next_attempt_at: Option<Timestamp> => Ordered,
+    dead_letter_object: Option<String> => Repeated,
+    event_subject: Option<String> => Distinct,
+    record_id: String => Distinct,
+    delivery_key: String => Distinct,
+    event_id: Option<String> => LookedUp,
+    webhook_id: Option<String> => LookedUp,
+    traceparent: Option<String> => Distinct,
+    payload_reference: Option<String> => Distinct,
+    answer: Option<String> => Distinct,
+    payload: Option<Payload> => Distinct,
+};
+
+/// The column of this name.
+pub fn column(name: &str) -> Option<&'static Column> {
+    COLUMNS.iter().find(|column| column.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::full;
+    use super::*;
+
+    #[test]
+    fn every_member_of_a_record_is_a_column_with_its_name() {
+        let json = serde_json::to_value(full()).unwrap();
+        let mut members: Vec<String> = json.as_object().unwrap().keys().map(|name| snake(name)).collect();
+        let mut names: Vec<_> = COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+        members.sort();
+        names.sort();
+        assert_eq!(names, members);
+    }
+
+    fn snake(name: &str) -> String {
+        let part = |c: char| if c.is_uppercase() { format!("_{}", c.to_lowercase()) } else { c.to_string() };
+        name.chars().map(part).collect()
+    }
+
+    #[test]
+    fn a_record_is_read_back_from_its_columns() {
+        let mut read = Record::default();
+        for column in COLUMNS {
+            let record = full();
+            let value = (column.get)(&record).unwrap();
+            assert!((column.set)(&mut read, value), "{}", column.name);
+        }
+        assert_eq!(read, full());
+    }
+
+    #[test]
+    fn what_is_not_there_has_no_value() {
+        let record = Record::default();
+        for column in COLUMNS {
+            assert_eq!((column.get)(&record).is_some(), column.required, "{}", column.name);
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_type_or_out_of_range_is_refused() {
+        let check = |name: &str, value| {
+            assert!(!(column(name).unwrap().set)(&mut Record::default(), value), "{name} {value:?}");
+        };
+        check("topic", Value::Int(1));
+        check("result", Value::Time(1));
+        check("time", Value::Text("now"));
+        check("time", Value::Time(-1));
+        check("attempt", Value::Int(-1));
+        check("status", Value::Int(65_536));
+        check("payload", Value::Text("{"));
+        assert!(column("colour").is_none());
+    }
+
+    /// The table as other programs rely on it. A line is only ever added.
+    #[test]
+    fn the_table_is_stable() {
+        let line = |column: &Column| {
+            let Column { name, column_type, required, encoding, .. } = column;
+            format!("{name} {column_type:?}{} {encoding:?}", if *required { "" } else { "?" })
+        };
+        let table: Vec<_> = COLUMNS.iter().map(line).collect();
+        insta::assert_snapshot!(table.join("\n"));
+    }
+}

@@ -1,0 +1,180 @@
+//! A record as it is made: an event of a received message, what became of it, and what is known of the
+//! request. It is rendered from borrowed parts, since every attempt makes one.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::record::cut;
+use super::{Change, Kind, LogResult, Origin, RecordText, record_id};
+use crate::attempt::SendFailure;
+use crate::events::EventNames;
+use crate::model::{Delivery, Entry, Identity, LOG_PAYLOAD_BYTES_MAX, Payload, Schema, Timestamp};
+
+/// An event of a message that was received.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedEvent<'a> {
+    /// The queue's id of the message.
+    pub message_id: &'a str,
+    /// The number of receives of the message, this one included.
+    pub receive_count: u32,
+    /// The delivery that the message is.
+    pub delivery: &'a Delivery,
+    /// The event.
+    pub entry: &'a Entry,
+    /// The event's text; `None` where it is stored and was not read.
+    pub text: Option<&'a Bytes>,
+    /// Whether the log keeps payloads.
+    pub keeps_payload: bool,
+}
+
+/// The details of a record: what is known of the request, or of the dead letter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RecordDetails<'a> {
+    /// The header `webhook-id` of the request.
+    pub webhook_id: Option<&'a str>,
+    /// The answer's status.
+    pub status: Option<u16>,
+    /// Why there was no answer.
+    pub failure: Option<SendFailure>,
+    /// The time from the beginning of the request to the answer's head, or to the failure.
+    pub took: Option<Duration>,
+    /// The answer's text ([`answer_text`](super::answer_text)).
+    pub answer: Option<&'a str>,
+    /// The answer's media type.
+    pub answer_type: Option<&'a str>,
+    /// The endpoint, without its query.
+    pub endpoint: Option<&'a str>,
+    /// The key of the dead-letter object.
+    pub dead_letter_object: Option<&'a str>,
+}
+
+/// The members of a [`Record`](super::Record) but its payload, borrowed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Draft<'a> {
+    record_id: String,
+    time: Timestamp,
+    kind: Kind,
+    topic: String,
+    subscription: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<Identity>,
+    delivery_key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_subject: Option<&'a str>,
+    schema: Schema,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webhook_id: Option<&'a str>,
+    attempt: u16,
+    origin: Origin,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<&'a str>,
+    result: LogResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_object: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoint: Option<&'a str>,
+    accepted_at: Timestamp,
+    expires_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_reference: Option<&'a str>,
+}
+
+impl<'a> RecordedEvent<'a> {
+    /// The record of a change at `time`, ready for its message.
+    pub fn record(
+        &self,
+        change: &Change,
+        details: RecordDetails<'_>,
+        time: Timestamp,
+    ) -> Result<RecordText, serde_json::Error> {
+        let Self { delivery, entry, .. } = *self;
+        let names = EventNames::of(delivery.schema, self.text, entry.envelope.as_deref());
+        let attempt = self.attempt(change.kind);
+        let (payload, payload_reference) = self.payload();
+        let draft = Draft {
+            record_id: record_id(self.message_id, self.receive_count, &entry.key, attempt, change.kind),
+            time,
+            kind: change.kind,
+            topic: delivery.topic.folded(),
+            subscription: delivery.subscription.folded(),
+            identity: delivery.identity,
+            delivery_key: &entry.key,
+            event_id: names.id.as_deref().map(cut),
+            event_source: names.source.as_deref().map(cut),
+            event_type: names.event_type.as_deref().map(cut),
+            event_subject: names.subject.as_deref().map(cut),
+            schema: delivery.schema,
+            webhook_id: details.webhook_id,
+            attempt,
+            origin: Origin::of(delivery.attempts, &entry.marks),
+            run_id: entry.marks.run.as_deref(),
+            result: change.result,
+            reason: change.reason.as_deref(),
+            status: details.status,
+            error: details.failure.map(|failure| failure.to_string()),
+            duration_ms: details.took.map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),
+            answer: details.answer,
+            answer_type: details.answer_type.map(cut),
+            next_attempt_at: change.next_attempt_at,
+            dead_letter_object: details.dead_letter_object,
+            endpoint: details.endpoint,
+            accepted_at: delivery.published_at,
+            expires_at: entry.expires_at,
+            traceparent: entry.traceparent.as_deref(),
+            payload_reference,
+        };
+        RecordText::new(&draft, payload)
+    }
+
+    /// The number of the attempt, or for a change the number of attempts before it.
+    fn attempt(&self, kind: Kind) -> u16 {
+        let before = self.delivery.attempts;
+        if kind == Kind::Attempt { before.saturating_add(1) } else { before }
+    }
+
+    /// The payload, or the key of a stored one that is too large or was not read. Only records before the
+    /// first retry have it. One that goes back untried has it again.
+    fn payload(&self) -> (Option<Bytes>, Option<&'a str>) {
+        if !self.keeps_payload || self.delivery.attempts > 0 {
+            return (None, None);
+        }
+        let within_limit = |text: &Bytes| text.len() <= LOG_PAYLOAD_BYTES_MAX;
+        let payload = self.text.filter(|text| within_limit(text)).map(|text| match &self.entry.envelope {
+            Some(envelope) => envelope.around(text, &[]),
+            None => text.clone(),
+        });
+        match (payload.filter(within_limit), &self.entry.payload) {
+            (Some(payload), _) => (Some(payload), None),
+            (None, Payload::Stored { key, .. }) => (None, Some(key)),
+            (None, Payload::Inline(_)) => (None, None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

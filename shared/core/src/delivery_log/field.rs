@@ -1,0 +1,138 @@
+//! Values of columns, and how the members of a record become values and are read back.
+
+use super::{Kind, LogResult, Origin, Payload};
+use crate::model::Timestamp;
+
+/// The type of a column's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnType {
+    /// UTF-8 text.
+    Text,
+    /// A whole number of 32 bits.
+    Int,
+    /// A time in milliseconds since the epoch, in UTC.
+    Time,
+}
+
+/// A value of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// UTF-8 text.
+    Text(&'a str),
+    /// A whole number.
+    Int(i32),
+    /// Milliseconds since the epoch.
+    Time(i64),
+}
+
+/// A member of a record that is a column.
+pub(super) trait Field {
+    /// The type of its values.
+    const TYPE: ColumnType;
+    /// Whether every record has one.
+    const REQUIRED: bool = true;
+    /// Its value.
+    fn value(&self) -> Option<Value<'_>>;
+    /// Takes a value over. `false` if it cannot be such a member's.
+    fn put(&mut self, value: Value<'_>) -> bool;
+}
+
+impl Field for String {
+    const TYPE: ColumnType = ColumnType::Text;
+
+    fn value(&self) -> Option<Value<'_>> {
+        Some(Value::Text(self))
+    }
+
+    fn put(&mut self, value: Value<'_>) -> bool {
+        let Value::Text(text) = value else { return false };
+        text.clone_into(self);
+        true
+    }
+}
+
+impl Field for Timestamp {
+    const TYPE: ColumnType = ColumnType::Time;
+
+    fn value(&self) -> Option<Value<'_>> {
+        Some(Value::Time(i64::try_from(self.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    fn put(&mut self, value: Value<'_>) -> bool {
+        let Value::Time(ms) = value else { return false };
+        u64::try_from(ms).map(|ms| *self = Self::from_millis(ms)).is_ok()
+    }
+}
+
+macro_rules! int_fields {
+    ($($int:ty),*) => {
+        $(impl Field for $int {
+            const TYPE: ColumnType = ColumnType::Int;
+
+            fn value(&self) -> Option<Value<'_>> {
+                Some(Value::Int(i32::try_from(*self).unwrap_or(i32::MAX)))
+            }
+
+            fn put(&mut self, value: Value<'_>) -> bool {
+                let Value::Int(int) = value else { return false };
+                Self::try_from(int).map(|int| *self = int).is_ok()
+            }
+        })*
+    };
+}
+
+macro_rules! word_fields {
+    ($($word:ty),*) => {
+        $(impl Field for $word {
+            const TYPE: ColumnType = ColumnType::Text;
+
+            fn value(&self) -> Option<Value<'_>> {
+                Some(Value::Text(self.as_str()))
+            }
+
+            fn put(&mut self, value: Value<'_>) -> bool {
+                let Value::Text(word) = value else { return false };
+                *self = Self::parse(word);
+                true
+            }
+        })*
+    };
+}
+
+int_fields!(u16, u32);
+word_fields!(Kind, LogResult, Origin);
+
+/// A payload that is not there, or that is no JSON, which only a damaged file has, reads as none.
+impl Field for Option<Payload> {
+    const TYPE: ColumnType = ColumnType::Text;
+    const REQUIRED: bool = false;
+
+    fn value(&self) -> Option<Value<'_>> {
+        self.as_ref().map(|payload| Value::Text(payload.as_str()))
+    }
+
+    fn put(&mut self, value: Value<'_>) -> bool {
+        let Value::Text(text) = value else { return false };
+        *self = Payload::parse(text);
+        self.is_some()
+    }
+}
+
+macro_rules! optional_fields {
+    ($($inner:ty),*) => {
+        $(impl Field for Option<$inner> {
+            const TYPE: ColumnType = <$inner as Field>::TYPE;
+            const REQUIRED: bool = false;
+
+            fn value(&self) -> Option<Value<'_>> {
+                self.as_ref().and_then(Field::value)
+            }
+
+            fn put(&mut self, value: Value<'_>) -> bool {
+                self.insert(<$inner>::default()).put(value)
+            }
+        })*
+    };
+}
+
+optional_fields!(String, Timestamp, u16, u32);

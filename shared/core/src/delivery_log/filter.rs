@@ -1,0 +1,304 @@
+//! What is asked of the log: one event's records by an id, or a list of records, newest first.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::time::Duration;
+
+use super::{Kind, LogHour, LogResult, Record, StatusRange};
+use crate::model::{Timestamp, hex};
+
+/// A look-up of everything that has an id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LookUp {
+    /// The topic, in lower case; `None` for every one.
+    pub topic: Option<String>,
+    /// The event's id, as [`log_text`](super::log_text) has it.
+    pub event_id: Option<String>,
+    /// The request's `webhook-id`.
+    pub webhook_id: Option<String>,
+    /// Only records of this time or later.
+    pub from: Option<Timestamp>,
+    /// Only records before this time.
+    pub to: Option<Timestamp>,
+    /// Whether hours before the time in the event's id are searched too: that time is the producer's.
+    pub whole: bool,
+}
+
+/// A selection of records.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordFilter {
+    /// The topic, in lower case; `None` for every one.
+    pub topic: Option<String>,
+    /// The subscription, in lower case.
+    pub subscription: Option<String>,
+    /// Only records of this kind.
+    pub kind: Option<Kind>,
+    /// Only records with this result.
+    pub result: Option<LogResult>,
+    /// Only events of this type.
+    pub event_type: Option<String>,
+    /// Only answers with one of these statuses.
+    pub status: Option<StatusRange>,
+    /// Only requests with this id.
+    pub webhook_id: Option<String>,
+    /// Only records of this time or later.
+    pub from: Option<Timestamp>,
+    /// Only records before this time.
+    pub to: Option<Timestamp>,
+    /// Only records behind this place.
+    pub after: Option<Cursor>,
+    /// Whether records are answered without their payloads, which are then not read.
+    pub without_payload: bool,
+}
+
+/// A place in a list of records, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    /// The time of the last record before it.
+    pub time: Timestamp,
+    /// The id of that record.
+    pub record_id: String,
+}
+
+/// The record id after which there is none of the same time.
+const RECORD_ID_LAST: &str = "ffffffffffffffffffffffffffffffff";
+
+/// The time by which the clock of a producer that put it into an id may be ahead.
+const ID_CLOCK_AHEAD_MAX: Duration = Duration::from_hours(1);
+
+impl LookUp {
+    /// Whether a record is one that is looked for.
+    pub fn matches(&self, record: &Record) -> bool {
+        is_asked(self.topic.as_ref(), Some(&record.topic))
+            && is_asked(self.event_id.as_ref(), record.event_id.as_ref())
+            && is_asked(self.webhook_id.as_ref(), record.webhook_id.as_ref())
+            && self.from.is_none_or(|from| record.time >= from)
+            && self.to.is_none_or(|to| record.time < to)
+    }
+
+    /// The time before which no record can be: the one that is asked for, or that in the event's id.
+    pub fn earliest(&self) -> Option<Timestamp> {
+        let id = self.event_id.as_deref().filter(|_| !self.whole);
+        self.from.max(id.and_then(time_in_id).map(before_its_clock))
+    }
+
+    /// Whether the files of an hour may have such a record.
+    pub fn may_be_in(&self, hour: LogHour) -> bool {
+        overlaps(hour, self.earliest(), self.to)
+    }
+}
+
+impl RecordFilter {
+    /// Whether a record is selected.
+    pub fn matches(&self, record: &Record) -> bool {
+        is_asked(self.topic.as_ref(), Some(&record.topic))
+            && is_asked(self.subscription.as_ref(), Some(&record.subscription))
+            && is_asked(self.kind.as_ref(), Some(&record.kind))
+            && is_asked(self.result.as_ref(), Some(&record.result))
+            && is_asked(self.event_type.as_ref(), record.event_type.as_ref())
+            && self.status.is_none_or(|asked| record.status.is_some_and(|status| asked.contains(status)))
+            && is_asked(self.webhook_id.as_ref(), record.webhook_id.as_ref())
+            && self.from.is_none_or(|from| record.time >= from)
+            && self.to.is_none_or(|to| record.time < to)
+            && self.after.as_ref().is_none_or(|after| after.is_before(record))
+    }
+
+    /// Whether the files of an hour may have such a record.
+    pub fn may_be_in(&self, hour: LogHour) -> bool {
+        overlaps(hour, self.from, self.latest())
+    }
+
+    /// The time at which, and after which, no record can be.
+    pub fn latest(&self) -> Option<Timestamp> {
+        let after = self.after.as_ref().map(|after| after.time + Duration::from_millis(1));
+        self.to.into_iter().chain(after).min()
+    }
+}
+
+impl Cursor {
+    /// The place behind a record.
+    pub fn behind(record: &Record) -> Self {
+        Self { time: record.time, record_id: record.record_id.clone() }
+    }
+
+    /// The place behind every record of an hour and of later ones.
+    pub fn behind_hour(hour: LogHour) -> Self {
+        Self { time: hour.start(), record_id: RECORD_ID_LAST.to_owned() }
+    }
+
+    /// Reads the text of a cursor.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (time, record_id) = text.split_once('-')?;
+        let time = time.parse().ok().map(Timestamp::from_millis)?;
+        hex::parse::<16>(record_id)?;
+        Some(Self { time, record_id: record_id.to_owned() })
+    }
+
+    /// Whether a record comes behind this place.
+    pub fn is_before(&self, record: &Record) -> bool {
+        record.time < self.time || record.time == self.time && record.record_id > self.record_id
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.time.as_millis(), self.record_id)
+    }
+}
+
+/// The order of lists: the newest first.
+pub fn newest_first(one: &Record, other: &Record) -> Ordering {
+    other.time.cmp(&one.time).then_with(|| one.record_id.cmp(&other.record_id))
+}
+
+/// The time in an id, if it is a UUID of version 7.
+pub fn time_in_id(id: &str) -> Option<Timestamp> {
+    let groups: Vec<&str> = id.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let digits = id.to_ascii_lowercase().replace('-', "");
+    let bytes: [u8; 16] = hex::parse(&digits)?;
+    let is_version_7 = bytes[6] >> 4 == 7 && bytes[8] >> 6 == 0b10;
+    let ms = bytes[..6].iter().fold(0_u64, |ms, byte| ms << 8 | u64::from(*byte));
+    (lengths == [8, 4, 4, 4, 12] && is_version_7).then_some(Timestamp::from_millis(ms))
+}
+
+fn before_its_clock(time: Timestamp) -> Timestamp {
+    let ahead = u64::try_from(ID_CLOCK_AHEAD_MAX.as_millis()).unwrap_or(u64::MAX);
+    Timestamp::from_millis(time.as_millis().saturating_sub(ahead))
+}
+
+fn overlaps(hour: LogHour, from: Option<Timestamp>, to: Option<Timestamp>) -> bool {
+    from.is_none_or(|from| hour.end() > from) && to.is_none_or(|to| hour.start() < to)
+}
+
+fn is_asked<T: PartialEq>(asked: Option<&T>, value: Option<&T>) -> bool {
+    asked.is_none() || asked == value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::full;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_part_of_a_filter_selects() {
+        let (record, all) = (full(), RecordFilter::default());
+        let at = |ms| Some(Timestamp::from_millis(record.time.as_millis() + ms));
+        let check = |filter: RecordFilter, expected| {
+            assert_eq!(filter.matches(&record), expected, "{filter:?}");
+        };
+        check(all.clone(), true);
+        check(RecordFilter { topic: Some("orders".into()), ..all.clone() }, true);
+        check(RecordFilter { topic: Some("order".into()), ..all.clone() }, false);
+        check(RecordFilter { subscription: Some("audit".into()), ..all.clone() }, false);
+        check(RecordFilter { kind: Some(Kind::Held), ..all.clone() }, false);
+        check(RecordFilter { result: Some(LogResult::Retry), ..all.clone() }, true);
+        check(RecordFilter { result: Some(LogResult::Delivered), ..all.clone() }, false);
+        check(RecordFilter { event_type: Some("order.paid".into()), ..all.clone() }, true);
+        check(RecordFilter { event_type: Some("order".into()), ..all.clone() }, false);
+        check(RecordFilter { status: Some(503.into()), ..all.clone() }, true);
+        check(RecordFilter { status: Some(500.into()), ..all.clone() }, false);
+        check(RecordFilter { status: StatusRange::parse("5xx"), ..all.clone() }, true);
+        check(RecordFilter { status: StatusRange::parse("4xx"), ..all.clone() }, false);
+        check(RecordFilter { webhook_id: Some("msg_1".into()), ..all.clone() }, false);
+        check(RecordFilter { from: at(0), ..all.clone() }, true);
+        check(RecordFilter { from: at(1), ..all.clone() }, false);
+        check(RecordFilter { to: at(1), ..all.clone() }, true);
+        check(RecordFilter { to: at(0), ..all }, false);
+    }
+
+    #[test]
+    fn a_look_up_asks_for_what_it_names() {
+        let check = |look_up: LookUp, expected| assert_eq!(look_up.matches(&full()), expected);
+        let by_event = LookUp { event_id: Some("order-1".into()), ..LookUp::default() };
+        check(by_event.clone(), true);
+        check(LookUp { topic: Some("other".into()), ..by_event.clone() }, false);
+        check(LookUp { webhook_id: Some("msg_0b0e-0".into()), ..by_event.clone() }, true);
+        check(LookUp { event_id: Some("order-2".into()), ..by_event }, false);
+    }
+
+    #[test]
+    fn a_cursor_is_written_and_read_back() {
+        let cursor = Cursor::behind(&full());
+        assert_eq!(cursor.to_string(), "1700000000500-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b");
+        assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
+        for bad in
+            ["", "-", "1", "1-x", "x-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b", "1-5B1F6F6A0C2D4E8F9A7B3C1D2E4F6A8B"]
+        {
+            assert_eq!(Cursor::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn pages_by_a_cursor_miss_and_repeat_nothing() {
+        let record = |ms, id: &str| Record {
+            time: Timestamp::from_millis(ms),
+            record_id: id.to_owned(),
+            ..Record::default()
+        };
+        let mut records = [record(5, "b"), record(7, "a"), record(5, "a"), record(5, "c"), record(1, "z")];
+        records.sort_by(newest_first);
+        for (index, last) in records.iter().enumerate() {
+            let filter = RecordFilter { after: Some(Cursor::behind(last)), ..RecordFilter::default() };
+            let rest: Vec<_> = records.iter().filter(|record| filter.matches(record)).collect();
+            assert_eq!(rest, records[index + 1..].iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn hours_outside_of_the_time_are_not_read() {
+        let hour = LogHour::of(Timestamp::parse("2026-03-07T03:00:00Z").unwrap());
+        let at = |time: &str| Some(Timestamp::parse(&format!("2026-03-07T{time}Z")).unwrap());
+        let check = |from, to, expected| {
+            let filter = RecordFilter { from, to, ..RecordFilter::default() };
+            assert_eq!(filter.may_be_in(hour), expected, "{filter:?}");
+        };
+        check(None, None, true);
+        check(at("03:59:59.999"), None, true);
+        check(at("04:00:00"), None, false);
+        check(None, at("03:00:00"), false);
+        check(None, at("03:00:00.001"), true);
+        let time = at("02:59:59.999").unwrap();
+        let after = Some(Cursor { time, record_id: String::new() });
+        assert!(!RecordFilter { after, ..RecordFilter::default() }.may_be_in(hour));
+    }
+
+    #[test]
+    fn the_time_in_an_id_of_version_7_narrows_a_look_up() {
+        let id = "018bcfe5-6800-7abc-8def-0123456789ab";
+        let time = Timestamp::from_millis(1_700_000_000_000);
+        assert_eq!(time_in_id(id), Some(time));
+        assert_eq!(time_in_id(&id.to_uppercase()), Some(time));
+        for other in
+            ["", "order-1", "018bcfe5-6800-4abc-8def-0123456789ab", "018bcfe568007abc8def0123456789ab"]
+        {
+            assert_eq!(time_in_id(other), None, "{other}");
+        }
+        let look_up = LookUp { event_id: Some(id.into()), ..LookUp::default() };
+        let hour = LogHour::of(time);
+        assert!(look_up.may_be_in(hour) && look_up.may_be_in(hour.before()));
+        assert!(!look_up.may_be_in(hour.before().before()));
+        assert!(LookUp { whole: true, ..look_up }.may_be_in(hour.before().before()));
+    }
+
+    #[test]
+    fn a_list_goes_on_before_an_hour() {
+        let hour = LogHour::of(full().time);
+        let at = |time: Timestamp| Record { time, ..full() };
+        let place = Cursor::behind_hour(hour);
+        assert_eq!(Cursor::parse(&place.to_string()), Some(place.clone()));
+        assert!(!place.is_before(&at(hour.start())) && !place.is_before(&full()));
+        let before = Timestamp::from_millis(hour.start().as_millis() - 1);
+        assert!(place.is_before(&at(before)));
+        let filter = RecordFilter { after: Some(place), ..RecordFilter::default() };
+        assert!(filter.may_be_in(hour.before()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text: String) {
+            let _ = (time_in_id(&text), Cursor::parse(&text));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What became of an event: its records, gathered by delivery.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{DeliveryState, Kind, Payload, Record};
+use crate::model::Timestamp;
+
+/// An event towards one subscription.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeliveryHistory {
+    /// The topic, in lower case.
+    pub topic: String,
+    /// The subscription, in lower case.
+    pub subscription: String,
+    /// The key of the event towards this subscription. Each replay has another one.
+    pub key: String,
+    /// The state after the records that are there.
+    pub state: DeliveryState,
+    /// The earliest next attempt, while it waits.
+    pub next_attempt_at: Option<Timestamp>,
+    /// The dead-letter object that it lies in.
+    pub dead_letter_object: Option<String>,
+    /// The event itself, where the log has it.
+    pub payload: Option<Payload>,
+    /// The key of the stored payload, where the event is too large for the log.
+    pub payload_reference: Option<String>,
+    /// The records, the oldest first; at least one.
+    records: Vec<Record>,
+}
+
+/// Gathers records by delivery, each record once. Deliveries are in the order in which they were accepted,
+/// the newest first.
+pub fn histories(records: Vec<Record>) -> Vec<DeliveryHistory> {
+    let mut deliveries: BTreeMap<[String; 3], Vec<Record>> = BTreeMap::new();
+    for record in without_duplicates(records) {
+        let Record { topic, subscription, delivery_key, .. } = &record;
+        let delivery = [topic, subscription, delivery_key].map(Clone::clone);
+        deliveries.entry(delivery).or_default().push(record);
+    }
+    let mut histories: Vec<_> = deliveries.into_iter().map(|(of, it)| DeliveryHistory::new(of, it)).collect();
+    histories.sort_by_key(|history| std::cmp::Reverse(history.first().accepted_at));
+    histories
+}
+
+/// The records without copies: a record may lie in two files after a redelivery or during a merge.
+pub fn without_duplicates(mut records: Vec<Record>) -> Vec<Record> {
+    let mut seen = BTreeSet::new();
+    records.retain(|record| seen.insert(record.record_id.clone()));
+    records
+}
+
+impl DeliveryHistory {
+    fn new([topic, subscription, key]: [String; 3], mut records: Vec<Record>) -> Self {
+        records.sort_by(|a, b| order(a).cmp(&order(b)));
+        let last = decisive(&records);
+        let state = last.result.state();
+        let next_attempt_at = last.next_attempt_at.filter(|_| state == DeliveryState::Waiting);
+        let newest = |member: fn(&Record) -> Option<&String>| records.iter().rev().find_map(member).cloned();
+        let is_dead = state == DeliveryState::DeadLettered;
+        let object = newest(|record| record.dead_letter_object.as_ref()).filter(|_| is_dead);
+        Self {
+            topic,
+            subscription,
+            key,
+            state,
+            next_attempt_at,
+            dead_letter_object: object,
+            payload: records.iter().find_map(|record| record.payload.clone()),
+            payload_reference: newest(|record| record.payload_reference.as_ref()),
+            records,
+        }
+    }
+
+    /// All records, the oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The attempts, the oldest first.
+    pub fn attempts(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| record.kind == Kind::Attempt)
+    }
+
+    /// The first record. It says what the event is: its source, type, subject and times.
+    pub fn first(&self) -> &Record {
+        &self.records[0]
+    }
+}
+
+/// Clocks of workers differ by little, attempts by seconds. So time orders records, and the number of the
+/// attempt those of one moment.
+fn order(record: &Record) -> impl Ord + '_ {
+    (record.time, record.attempt, rank(record), &record.record_id)
+}
+
+/// The record that says the state. An endpoint that took an event has it, whatever a second copy of the
+/// message met afterwards; and an event that was given up is not waiting because such a copy still is.
+fn decisive(records: &[Record]) -> &Record {
+    let (mut decisive, mut finality) = (&records[0], 0);
+    for record in records {
+        if rank(record) >= finality {
+            (decisive, finality) = (record, rank(record));
+        }
+    }
+    decisive
+}
+
+fn rank(record: &Record) -> u8 {
+    match record.result.state() {
+        DeliveryState::Delivered => 3,
+        DeliveryState::DeadLettered | DeliveryState::Dropped => 2,
+        DeliveryState::Waiting | DeliveryState::Held => 1,
+        DeliveryState::Unknown => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery_log::LogResult;
+    use proptest::prelude::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn record(ms: u64, kind: Kind, result: LogResult) -> Record {
+        Record {
+            record_id: format!("{ms}-{}-{}", kind.as_str(), result.as_str()),
+            time: at(ms),
+            kind,
+            result,
+            topic: "orders".to_owned(),
+            subscription: "billing".to_owned(),
+            delivery_key: "k".to_owned(),
+            next_attempt_at: (result == LogResult::Retry).then(|| at(ms + 10)),
+            ..Record::default()
+        }
+    }
+
+    fn only(records: Vec<Record>) -> DeliveryHistory {
+        let histories = histories(records);
+        assert_eq!(histories.len(), 1);
+        histories.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn the_last_record_says_the_state() {
+        use {
+            Kind::{Attempt, Dropped, Expired, Held},
+            LogResult as Went,
+        };
+        let check = |steps: &[(Kind, LogResult)], expected: &str| {
+            let records = steps.iter().zip(1..).map(|((kind, result), ms)| record(ms, *kind, *result));
+            assert_eq!(only(records.collect()).state.as_str(), expected, "{steps:?}");
+        };
+        check(&[(Attempt, Went::Delivered)], "delivered");
+        check(&[(Attempt, Went::Retry)], "waiting");
+        check(&[(Attempt, Went::Retry), (Held, Went::Held)], "held");
+        check(&[(Held, Went::Held), (Attempt, Went::Retry)], "waiting");
+        check(&[(Held, Went::Held), (Attempt, Went::Delivered)], "delivered");
+        check(&[(Attempt, Went::Retry), (Attempt, Went::DeadLettered)], "dead-lettered");
+        check(&[(Expired, Went::Dropped)], "dropped");
+        check(&[(Expired, Went::DeadLettered), (Dropped, Went::Dropped)], "dropped");
+        // A second copy of the message goes on after the first one has ended.
+        check(&[(Attempt, Went::Delivered), (Attempt, Went::Retry)], "delivered");
+        check(&[(Attempt, Went::DeadLettered), (Attempt, Went::Retry)], "dead-lettered");
+        check(&[(Attempt, Went::DeadLettered), (Attempt, Went::Delivered)], "delivered");
+        check(&[(Attempt, Went::Retry), (Attempt, Went::Unknown)], "waiting");
+        check(&[(Attempt, Went::Unknown)], "unknown");
+    }
+
+    #[test]
+    fn an_event_that_waits_has_a_next_attempt_and_no_other() {
+        let waiting = vec![record(1, Kind::Attempt, LogResult::Retry)];
+        assert_eq!(only(waiting.clone()).next_attempt_at, Some(at(11)));
+        let held = [waiting.clone(), vec![record(2, Kind::Held, LogResult::Held)]].concat();
+        assert_eq!(only(held).next_attempt_at, None);
+        let delivered = [waiting, vec![record(2, Kind::Attempt, LogResult::Delivered)]].concat();
+        assert_eq!(only(delivered).next_attempt_at, None);
+    }
+
+    #[test]
+    fn a_dead_letter_names_its_object_once_that_is_written() {
+        let given_up = record(1, Kind::Attempt, LogResult::DeadLettered);
+        assert_eq!(only(vec![given_up.clone()]).dead_letter_object, None);
+        let object = Some("ORDERS/x.json".to_owned());
+        let written = Record {
+            dead_letter_object: object.clone(),
+            ..record(2, Kind::DeadLettered, LogResult::DeadLettered)
+        };
+        let history = only(vec![written, given_up]);
+        assert_eq!((history.dead_letter_object.clone(), history.attempts().count()), (object, 1));
+    }
+
+    #[test]
+    fn deliveries_are_told_apart_by_subscription_and_key_the_newest_first() {
+        let of = |subscription: &str, key: &str, accepted_at| Record {
+            record_id: format!("{subscription}{key}"),
+            subscription: subscription.to_owned(),
+            delivery_key: key.to_owned(),
+            accepted_at: at(accepted_at),
+            ..Record::default()
+        };
+        let histories = histories(vec![of("a", "1", 5), of("b", "1", 5), of("a", "2", 9), of("a", "1", 5)]);
+        let names: Vec<_> = histories.iter().map(|it| format!("{}{}", it.subscription, it.key)).collect();
+        assert_eq!(names, ["a2", "a1", "b1"]);
+    }
+
+    #[test]
+    fn the_payload_is_that_of_the_record_that_has_it() {
+        let payload = Payload::parse("{}");
+        let first = Record { payload: payload.clone(), ..record(1, Kind::Attempt, LogResult::Retry) };
+        let history = only(vec![record(2, Kind::Attempt, LogResult::Delivered), first]);
+        assert_eq!((history.payload.clone(), history.first().time), (payload, at(1)));
+    }
+
+    fn any_records() -> impl Strategy<Value = Vec<Record>> {
+        let kind = proptest::sample::select(Kind::ALL);
+        let result = proptest::sample::select(LogResult::ALL);
+        let one = (0_u64..20, kind, result).prop_map(|(ms, kind, result)| record(ms, kind, result));
+        proptest::collection::vec(one, 1..12)
+    }
+
+    proptest! {
+        #[test]
+        fn neither_order_nor_copies_change_the_history(records in any_records(), seed: u64) {
+            let mut shuffled = [records.clone(), records.clone()].concat();
+            shuffled.sort_by_key(|it| (it.time.as_millis() + 7).wrapping_mul(seed | 1));
+            let (one, other) = (only(records), only(shuffled));
+            prop_assert_eq!(one, other);
+        }
+    }
+}

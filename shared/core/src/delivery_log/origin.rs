@@ -1,0 +1,36 @@
+//! The origin of an attempt, from its delivery.
+
+use super::Origin;
+use crate::model::Marks;
+
+impl Origin {
+    /// The origin of the next attempt of an event with these marks, after this number of attempts. All
+    /// attempts of a replay are the replay's, and all of a resend are the resend's.
+    pub const fn of(attempts: u16, marks: &Marks) -> Self {
+        match (marks.resent, marks.replayed, attempts) {
+            (true, ..) => Self::Resend,
+            (false, true, _) => Self::Replay,
+            (false, false, 0) => Self::First,
+            (false, false, _) => Self::Retry,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_count_before_the_number_of_attempts() {
+        let check = |attempts, replayed, resent, expected| {
+            let marks = Marks { replayed, resent, ..Marks::default() };
+            assert_eq!(Origin::of(attempts, &marks), expected);
+        };
+        check(0, false, false, Origin::First);
+        check(1, false, false, Origin::Retry);
+        check(0, true, false, Origin::Replay);
+        check(7, true, false, Origin::Replay);
+        check(0, true, true, Origin::Resend);
+        check(7, true, true, Origin::Resend);
+    }
+}

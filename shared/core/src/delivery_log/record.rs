@@ -1,0 +1,212 @@
+//! One record of the log: an attempt, or a change of an event without one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{Kind, LogResult, Origin};
+use crate::model::{LOG_TEXT_CHARS_MAX, Timestamp};
+
+/// A record. Its JSON is an item of a message in the queue of records; its columns are
+/// [`COLUMNS`](super::COLUMNS). A member that is missing has its default, and one that this program does not
+/// know is passed over.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Record {
+    /// [`record_id`](super::record_id) of it: what two copies of a record have in common.
+    pub record_id: String,
+    /// The end of the attempt, or the time of the change.
+    pub time: Timestamp,
+    /// An attempt, or which change.
+    pub kind: Kind,
+    /// The topic, in lower case as in keys.
+    pub topic: String,
+    /// The subscription, in lower case as in keys.
+    pub subscription: String,
+    /// The creation of the topic and of the subscription, 24 hexadecimal digits; `None` where an older
+    /// program accepted the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// The key of the event towards this subscription, the same over all retries.
+    pub delivery_key: String,
+    /// The event's id. Producers make them, so they may repeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// The event's source, or its topic in Event Grid's schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_source: Option<String>,
+    /// The event's type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_type: Option<String>,
+    /// The event's subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_subject: Option<String>,
+    /// The schema that the event was sent in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// The header `webhook-id` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_id: Option<String>,
+    /// The number of the attempt, from 1. For a change, the number of attempts before it.
+    pub attempt: u16,
+    /// The origin of the attempt.
+    pub origin: Origin,
+    /// The replay that the event came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// Where the event is after it.
+    pub result: LogResult,
+    /// The outcome's name for a retry, the dead letter's reason for an event that was given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The answer's status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The failure in words, where there was no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The time from the beginning of the request to the answer's head, or to the failure, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u32>,
+    /// The answer's first bytes as text, without secrets ([`answer_text`](super::answer_text)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// The answer's media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_type: Option<String>,
+    /// The earliest next attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
+    /// The key of the dead-letter object that the event lies in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letter_object: Option<String>,
+    /// The endpoint, without its query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// The time at which the event was accepted.
+    pub accepted_at: Timestamp,
+    /// The time at which the event expires.
+    pub expires_at: Timestamp,
+    /// The event's W3C trace context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// The key of the stored payload, where it is too large for the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_reference: Option<String>,
+    /// The event itself, with the first record of its delivery. A custom event lies in its envelope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Payload>,
+}
+
+/// An event's JSON text, as its producer wrote it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Payload(Box<RawValue>);
+
+impl Payload {
+    /// Takes a text over. `None` if it is not JSON.
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().map(Self)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Record {
+    /// The place of a record in a file: records of a subscription lie together, the newest first.
+    pub fn place(&self) -> impl Ord + '_ {
+        (&self.topic, &self.subscription, std::cmp::Reverse(self.time), &self.record_id)
+    }
+}
+
+/// A producer's text as the log keeps it: at most [`LOG_TEXT_CHARS_MAX`] characters. A search shortens the
+/// text that it looks for in the same way.
+pub fn log_text(text: &str) -> String {
+    cut(text).to_owned()
+}
+
+/// The same as a slice.
+pub(super) fn cut(text: &str) -> &str {
+    if text.len() <= LOG_TEXT_CHARS_MAX {
+        return text;
+    }
+    text.char_indices().nth(LOG_TEXT_CHARS_MAX).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A record with a value in every member.
+    pub(in crate::delivery_log) fn full() -> Record {
+        let text = |text: &str| Some(text.to_owned());
+        let at = |ms: u64| Timestamp::from_millis(1_700_000_000_000 + ms);
+        Record {
+            record_id: "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned(),
+            time: at(500),
+            kind: Kind::Attempt,
+            topic: "orders".to_owned(),
+            subscription: "billing".to_owned(),
+            identity: text("a1b2c3d4e5f60102030405ff"),
+            delivery_key: "0b0e-0".to_owned(),
+            event_id: text("order-1"),
+            event_source: text("/shop"),
+            event_type: text("order.paid"),
+            event_subject: text("orders/1"),
+            schema: text("CloudEvents"),
+            webhook_id: text("msg_0b0e-0"),
+            attempt: 1,
+            origin: Origin::First,
+            run_id: text("run-1"),
+            result: LogResult::Retry,
+            reason: text("Busy"),
+            status: Some(503),
+            error: text("no answer in time"),
+            duration_ms: Some(87),
+            answer: text("try later"),
+            answer_type: text("text/plain"),
+            next_attempt_at: Some(at(10_500)),
+            dead_letter_object: text("ORDERS/BILLING/2023/11/14/22/x.json"),
+            endpoint: text("https://example.com/hook"),
+            accepted_at: at(0),
+            expires_at: at(86_400_000),
+            traceparent: text("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            payload: Payload::parse("{ \"id\":\"order-1\", \"n\": 1.00 }"),
+            payload_reference: text("payloads/20231114/x"),
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(log_text("short"), "short");
+        assert_eq!(log_text(&"ü".repeat(2_000)), "ü".repeat(LOG_TEXT_CHARS_MAX));
+    }
+
+    #[test]
+    fn a_payload_is_json_and_stays_as_it_is() {
+        assert_eq!(Payload::parse(" { \"a\": 1.0 } ").unwrap().as_str(), "{ \"a\": 1.0 }");
+        assert!(Payload::parse("{").is_none() && Payload::parse("").is_none());
+    }
+
+    #[test]
+    fn records_of_a_subscription_lie_together_the_newest_first() {
+        let at = |topic: &str, subscription: &str, ms| Record {
+            topic: topic.to_owned(),
+            subscription: subscription.to_owned(),
+            time: Timestamp::from_millis(ms),
+            ..Record::default()
+        };
+        let sorted = [at("a", "x", 2), at("a", "x", 1), at("a", "y", 9), at("b", "a", 3)];
+        let mut shuffled = [sorted[3].clone(), sorted[1].clone(), sorted[2].clone(), sorted[0].clone()];
+        shuffled.sort_by(|a, b| a.place().cmp(&b.place()));
+        assert_eq!(shuffled, sorted);
+    }
+}

@@ -1,0 +1,194 @@
+//! The end of records: how much of a disk the embedded log takes, and which files go. On AWS the bucket's
+//! lifecycle deletes files.
+
+use std::time::Duration;
+
+use super::{FileKey, LogHour};
+use crate::model::size::parse_size;
+use crate::model::{LOG_BYTES_KEPT, Timestamp};
+use crate::pressure::Usage;
+
+/// The most that the log may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogSize {
+    /// A share of its disk, in per cent.
+    Percent(u64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl LogSize {
+    /// Reads `5%`, or a size such as `20GB`, of at least [`LOG_BYTES_KEPT`].
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.strip_suffix('%') {
+            Some(percent) => {
+                let percent = percent.trim_end().parse().ok()?;
+                (1..=100).contains(&percent).then_some(Self::Percent(percent))
+            }
+            None => parse_size(text).filter(|bytes| *bytes >= LOG_BYTES_KEPT).map(Self::Bytes),
+        }
+    }
+}
+
+/// The disk that the log lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogDisk {
+    /// The size of the disk, and how much of it is used, the log included.
+    pub usage: Usage,
+    /// The share of the disk, in per cent, from which on the log makes room, so that the disk's level of back
+    /// pressure does not rise. `None` if no level follows from the disk.
+    pub calm_percent: Option<u64>,
+}
+
+/// A file of the log, or one that was set aside, as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedFile {
+    /// The key of the object.
+    pub key: String,
+    /// The hour of its records.
+    pub hour: LogHour,
+    /// The size, in bytes.
+    pub bytes: u64,
+    /// The time of the last write.
+    pub modified_at: Timestamp,
+}
+
+/// The prefix of files that were set aside because they cannot be read.
+pub const DAMAGED: &str = "damaged/";
+
+impl ListedFile {
+    /// A file of a listing. `None` for files of others.
+    pub fn new(key: String, bytes: u64, modified_at: Timestamp) -> Option<Self> {
+        let hour = FileKey::parse(key.strip_prefix(DAMAGED).unwrap_or(&key))?.hour;
+        Some(Self { key, hour, bytes, modified_at })
+    }
+}
+
+/// The bytes that the log may take now: as set, and less where the disk fills up. It then makes room until
+/// the disk is below `calm_percent`, as far as it can.
+pub fn log_bytes_max(size: LogSize, disk: LogDisk, log_bytes: u64) -> u64 {
+    let set = match size {
+        LogSize::Percent(percent) => share(disk.usage.total, percent),
+        LogSize::Bytes(bytes) => bytes,
+    };
+    let Some(calm_percent) = disk.calm_percent else { return set };
+    let others = disk.usage.used.saturating_sub(log_bytes);
+    let left = share(disk.usage.total, calm_percent).saturating_sub(others);
+    set.min(left.max(LOG_BYTES_KEPT))
+}
+
+/// The first hour of which records are kept, if they are kept so long.
+pub fn first_kept_hour(now: Timestamp, retention: Duration) -> LogHour {
+    let retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+    LogHour::of(Timestamp::from_millis(now.as_millis().saturating_sub(retention)))
+}
+
+/// The files that go so that the others take at most so many bytes, the oldest hour first. Only of the newest
+/// hour single files go, the oldest first.
+pub fn files_over(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile> {
+    let mut files: Vec<&ListedFile> = files.iter().collect();
+    files.sort_by_key(|file| (file.hour, file.modified_at, &file.key));
+    let newest = files.last().map(|file| file.hour);
+    let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
+    let mut over = Vec::new();
+    for file in files {
+        let is_begun = over.last().is_some_and(|last: &&ListedFile| last.hour == file.hour);
+        let is_rest = is_begun && newest != Some(file.hour);
+        if bytes > bytes_max || is_rest {
+            bytes = bytes.saturating_sub(file.bytes);
+            over.push(file);
+        }
+    }
+    over
+}
+
+fn share(total: u64, percent: u64) -> u64 {
+    let share = u128::from(total) * u128::from(percent) / 100;
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn room(size: LogSize, used: u64, log_bytes: u64) -> u64 {
+        let usage = Usage { used, total: 100 * GIB };
+        log_bytes_max(size, LogDisk { usage, calm_percent: Some(94) }, log_bytes)
+    }
+
+    #[test]
+    fn a_size_is_a_share_of_the_disk_or_bytes() {
+        let check = |text, expected| assert_eq!(LogSize::parse(text), expected, "{text}");
+        check("5%", Some(LogSize::Percent(5)));
+        check("100 %", Some(LogSize::Percent(100)));
+        check("20GB", Some(LogSize::Bytes(20 << 30)));
+        check("16 MB", Some(LogSize::Bytes(LOG_BYTES_KEPT)));
+        for bad in ["", "5", "0%", "101%", "-5%", "%", "15MB", "1.5GB", "20 GiB"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn the_log_takes_its_share_while_there_is_room() {
+        assert_eq!(room(LogSize::Percent(5), 0, 0), 5 * GIB);
+        assert_eq!(room(LogSize::Percent(5), 94 * GIB, 5 * GIB), 5 * GIB);
+        assert_eq!(room(LogSize::Bytes(GIB), 50 * GIB, GIB), GIB);
+        let no_levels = LogDisk { usage: Usage { used: GIB, total: GIB }, calm_percent: None };
+        assert_eq!(log_bytes_max(LogSize::Percent(50), no_levels, 0), GIB / 2);
+    }
+
+    #[test]
+    fn the_log_makes_room_before_the_disk_is_under_pressure() {
+        assert_eq!(room(LogSize::Percent(5), 96 * GIB, 5 * GIB), 3 * GIB);
+        assert_eq!(room(LogSize::Bytes(4 * GIB), 96 * GIB, 5 * GIB), 3 * GIB);
+        assert_eq!(room(LogSize::Percent(5), 100 * GIB, 4 * GIB), LOG_BYTES_KEPT);
+        assert_eq!(room(LogSize::Bytes(7), 100 * GIB, 4 * GIB), 7);
+        assert_eq!(room(LogSize::Percent(5), 0, 4 * GIB), 5 * GIB);
+    }
+
+    #[test]
+    fn an_hour_is_kept_while_a_record_of_it_may_be() {
+        let week = Duration::from_hours(7 * 24);
+        let first = first_kept_hour(at("2026-03-08T03:59:59Z"), week);
+        assert_eq!(first, LogHour::of(at("2026-03-01T03:00:00Z")));
+        assert_eq!(first_kept_hour(Timestamp::EPOCH, week), LogHour::of(Timestamp::EPOCH));
+    }
+
+    #[test]
+    fn files_that_were_set_aside_count_and_foreign_ones_do_not() {
+        let listed = |key: &str| ListedFile::new(key.to_owned(), 1, Timestamp::EPOCH);
+        let plain = listed("date=2026-03-07/hour=03/07-a.parquet").unwrap();
+        assert_eq!(plain.hour, LogHour::of(at("2026-03-07T03:00:00Z")));
+        assert_eq!(listed("damaged/date=2026-03-07/hour=03/07-a.parquet").unwrap().hour, plain.hour);
+        assert_eq!(listed("notes.txt"), None);
+    }
+
+    fn file(hour: u64, written: u64, bytes: u64) -> ListedFile {
+        let hour = LogHour::of(Timestamp::from_millis(hour * 3_600_000));
+        let key = format!("{}{written:02}-a.parquet", hour.prefix());
+        ListedFile { key, hour, bytes, modified_at: Timestamp::from_millis(written) }
+    }
+
+    fn check(files: &[ListedFile], bytes_max: u64, expected: &[usize]) {
+        let expected: Vec<_> = expected.iter().map(|index| &files[*index]).collect();
+        assert_eq!(files_over(files, bytes_max), expected, "{bytes_max}");
+    }
+
+    #[test]
+    fn the_oldest_hours_go_whole_and_of_the_newest_the_oldest_files() {
+        let files = [file(3, 9, 10), file(1, 1, 10), file(1, 2, 10), file(2, 3, 10), file(3, 8, 10)];
+        check(&files, 50, &[]);
+        check(&files, 49, &[1, 2]);
+        check(&files, 30, &[1, 2]);
+        check(&files, 29, &[1, 2, 3]);
+        check(&files, 19, &[1, 2, 3, 4]);
+        check(&files, 0, &[1, 2, 3, 4, 0]);
+        check(&[], 0, &[]);
+    }
+}

@@ -1,0 +1,184 @@
+//! The words of the log: closed lists of today, each with a stable text in messages, files and answers.
+//!
+//! A word of a newer program reads as `Unknown`. Nothing writes that: files are merged column by column, as
+//! they lie, so a word that this program does not know is kept.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$word_doc])* $variant,)+
+            /// A word of a newer program.
+            #[default]
+            Unknown,
+        }
+
+        impl $name {
+            /// All words that this program writes.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word in messages, files and answers.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                    Self::Unknown => "unknown",
+                }
+            }
+
+            /// Reads a word. `Unknown` if it is none that this program writes.
+            pub fn parse(word: &str) -> Self {
+                match word {
+                    $($word => Self::$variant,)+
+                    _ => Self::Unknown,
+                }
+            }
+        }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let words = Self::ALL.iter().map(|word| word.as_str()).chain([Self::Unknown.as_str()]);
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Ok(Self::parse(&String::deserialize(deserializer)?))
+            }
+        }
+    };
+}
+
+words! {
+    /// The kind of a record: an attempt, or a change of an event without one.
+    Kind {
+        /// A request was sent, or the attempt to send it failed.
+        Attempt = "attempt",
+        /// The event waits until its endpoint recovers or an operator resumes its subscription.
+        Held = "held",
+        /// The endpoint took the event after all, in answer to an earlier request that had timed out.
+        AnsweredLate = "answered-late",
+        /// The event's time was over before the next attempt.
+        Expired = "expired",
+        /// The event was given up without an attempt, for another reason.
+        GivenUp = "given-up",
+        /// The event was written into a dead-letter object.
+        DeadLettered = "dead-lettered",
+        /// The event was dropped.
+        Dropped = "dropped",
+    }
+}
+
+words! {
+    /// The result of an attempt or a change: where the event is after it.
+    LogResult {
+        /// The endpoint took it.
+        Delivered = "delivered",
+        /// It will be tried again.
+        Retry = "retry",
+        /// It is held.
+        Held = "held",
+        /// It is a dead letter, or on its way to become one.
+        DeadLettered = "dead-lettered",
+        /// It was given up, and its subscription keeps no such dead letters.
+        Dropped = "dropped",
+    }
+}
+
+words! {
+    /// The origin of an attempt.
+    Origin {
+        /// The first attempt of a published event.
+        First = "first",
+        /// A later attempt.
+        Retry = "retry",
+        /// An attempt of a replay.
+        Replay = "replay",
+        /// An attempt of an event that was sent again by its id.
+        Resend = "resend",
+    }
+}
+
+words! {
+    /// The state of an event towards one subscription.
+    DeliveryState {
+        /// It will be tried again.
+        Waiting = "waiting",
+        /// It waits for its endpoint or an operator.
+        Held = "held",
+        /// The endpoint took it.
+        Delivered = "delivered",
+        /// It is a dead letter.
+        DeadLettered = "dead-lettered",
+        /// It was given up without a dead letter.
+        Dropped = "dropped",
+    }
+}
+
+impl LogResult {
+    /// The state of an event whose last record has this result. A result of a newer program says nothing
+    /// else than that the event is not at its end as far as this program knows.
+    pub const fn state(self) -> DeliveryState {
+        match self {
+            Self::Delivered => DeliveryState::Delivered,
+            Self::Retry => DeliveryState::Waiting,
+            Self::Held => DeliveryState::Held,
+            Self::DeadLettered => DeliveryState::DeadLettered,
+            Self::Dropped => DeliveryState::Dropped,
+            Self::Unknown => DeliveryState::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_stable() {
+        let words = |words: &[&str]| words.join(" ");
+        let check = |actual: Vec<&str>, expected: &str| assert_eq!(words(&actual), expected);
+        check(
+            Kind::ALL.iter().map(|word| word.as_str()).collect(),
+            "attempt held answered-late expired given-up dead-lettered dropped",
+        );
+        check(
+            LogResult::ALL.iter().map(|word| word.as_str()).collect(),
+            "delivered retry held dead-lettered dropped",
+        );
+        check(Origin::ALL.iter().map(|word| word.as_str()).collect(), "first retry replay resend");
+        check(
+            DeliveryState::ALL.iter().map(|word| word.as_str()).collect(),
+            "waiting held delivered dead-lettered dropped",
+        );
+    }
+
+    #[test]
+    fn a_word_is_read_back_and_a_newer_one_is_unknown() {
+        for word in LogResult::ALL {
+            assert_eq!(LogResult::parse(word.as_str()), *word);
+        }
+        assert_eq!(LogResult::parse("teleported"), LogResult::Unknown);
+        assert_eq!(LogResult::parse("Delivered"), LogResult::Unknown);
+    }
+
+    #[test]
+    fn every_result_is_a_state() {
+        let states: Vec<_> = LogResult::ALL.iter().map(|result| result.state().as_str()).collect();
+        assert_eq!(states, ["delivered", "waiting", "held", "dead-lettered", "dropped"]);
+    }
+}

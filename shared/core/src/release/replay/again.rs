@@ -1,0 +1,81 @@
+//! An event that is sent again: what it is in the delivery queue.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::attempt::decide::expires_at;
+use crate::events::{Event, fits_into_a_message};
+use crate::model::{Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp};
+use crate::stored::layout;
+
+/// The subscription that receives events again. No other does, whatever its filter says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Receiver<'a> {
+    /// The subscription.
+    pub(super) subscription: &'a Subscription,
+    /// Default and cap of the topic's time to live.
+    pub(super) default_time_to_live: Option<Duration>,
+}
+
+impl Receiver<'_> {
+    /// A new delivery of these events, due at this time.
+    pub(super) fn delivery(
+        self,
+        schema: Schema,
+        events: Vec<Entry>,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> Delivery {
+        Delivery {
+            topic: self.subscription.topic.clone(),
+            subscription: self.subscription.name.clone(),
+            schema,
+            // Not the event's first time: deliver looks for the subscription as it is since then.
+            published_at: now,
+            not_before: due,
+            attempts: 0,
+            last: None,
+            timed_out: false,
+            identity: self.subscription.created.identity(),
+            // A loop goes on only if its events are sent again every time.
+            hops: Hops::default(),
+            events,
+        }
+    }
+
+    /// The event under a new key, with a new time to live.
+    pub(super) fn entry(self, event: &Event, key: String, marks: Marks, now: Timestamp) -> Entry {
+        Entry {
+            payload: payload(event.json(), &key, now),
+            key,
+            expires_at: expires_at(
+                now,
+                // To send again is to make an attempt: a time of the event's own that is over does not count.
+                event.expirytime().filter(|expiry| *expiry > now),
+                self.subscription.retry.time_to_live,
+                self.default_time_to_live,
+            ),
+            traceparent: event.traceparent().map(str::to_owned),
+            marks,
+            envelope: event.envelope().cloned(),
+        }
+    }
+}
+
+/// The key and text of the payload that must be stored before its message is sent, if there is one.
+pub(super) fn stored_payload((entry, event): (&Entry, &Event)) -> Option<(String, Bytes)> {
+    match &entry.payload {
+        Payload::Stored { key, .. } => Some((key.clone(), event.json().clone())),
+        Payload::Inline(_) => None,
+    }
+}
+
+/// An event's text in its message or, where a message cannot hold it as it is, in an object beside it.
+fn payload(json: &Bytes, key: &str, now: Timestamp) -> Payload {
+    if fits_into_a_message(json) {
+        return Payload::Inline(json.clone());
+    }
+    let (key, digest) = (layout::payload(now, key), Some(PayloadDigest::of(json)));
+    Payload::Stored { key, bytes: json.len(), digest }
+}

@@ -1,0 +1,92 @@
+//! One event that is sent again by its id: a replay of one, at once.
+
+use std::time::Duration;
+
+use super::again::{Receiver, stored_payload};
+use super::sending::ReplayMessage;
+use crate::events::Event;
+use crate::model::{Marks, Subscription, Timestamp};
+use crate::stored::delivery::render_delivery;
+
+/// A resend.
+#[derive(Debug, Clone)]
+pub struct Resend<'a> {
+    /// The key of the new delivery.
+    pub key: &'a str,
+    /// The `webhook-id` that the event was sent under before; `None` where that is not known.
+    pub webhook_id: Option<&'a str>,
+    /// The subscription that receives the event. No other does, whatever its filter says.
+    pub subscription: &'a Subscription,
+    /// Default and cap of the topic's time to live.
+    pub default_time_to_live: Option<Duration>,
+}
+
+impl Resend<'_> {
+    /// The message that makes the new delivery, due at once.
+    pub fn message(&self, event: &Event, now: Timestamp) -> ReplayMessage {
+        let Self { key, webhook_id, subscription, default_time_to_live } = *self;
+        let receiver = Receiver { subscription, default_time_to_live };
+        let webhook_id = webhook_id.map(str::to_owned);
+        let marks = Marks { replayed: true, resent: true, webhook_id, ..Marks::default() };
+        let entry = receiver.entry(event, key.to_owned(), marks, now);
+        let payloads = stored_payload((&entry, event)).into_iter().collect();
+        let delivery = receiver.delivery(event.schema(), vec![entry], now, now);
+        let body = render_delivery(&delivery);
+        ReplayMessage { payloads, body, group: delivery.group(), delay_secs: 0, indexes: vec![0] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::compile_subscription;
+    use crate::model::{Payload, Schema, SubscriptionName, TopicName};
+    use crate::stored::delivery::parse_delivery;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_256_100_000);
+
+    fn subscription() -> Subscription {
+        let settings = json!({
+            "endpoint": { "url": "https://billing.example.com/hooks" },
+            "filter": { "includedEventTypes": ["other"] },
+            "retryPolicy": { "eventTimeToLiveInMinutes": 30 },
+        });
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        compile_subscription(&topic, Schema::CloudEvents, &name, &serde_json::from_value(settings).unwrap())
+            .unwrap()
+    }
+
+    fn message(data: &str, webhook_id: Option<&str>) -> ReplayMessage {
+        let head =
+            r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","expirytime":"2020-01-01T00:00:00Z""#;
+        let text = format!("{head},\"data\":\"{data}\"}}");
+        let event = Event::parse(Schema::CloudEvents, Bytes::from(text)).unwrap();
+        let subscription = subscription();
+        Resend { key: "k-0", webhook_id, subscription: &subscription, default_time_to_live: None }
+            .message(&event, NOW)
+    }
+
+    #[test]
+    fn an_event_that_is_sent_again_is_new_to_the_queue_and_keeps_its_webhook_id() {
+        let message = message("x", Some("msg_a-3"));
+        let delivery = parse_delivery(&message.body).unwrap();
+        let entry = &delivery.events[0];
+        assert_eq!((delivery.attempts, delivery.last, delivery.published_at), (0, None, NOW));
+        let webhook_id = Some("msg_a-3".to_owned());
+        assert_eq!(entry.marks, Marks { replayed: true, resent: true, webhook_id, ..Marks::default() });
+        assert_eq!((entry.key.as_str(), entry.expires_at), ("k-0", NOW + Duration::from_mins(30)));
+        assert_eq!((message.delay_secs, message.payloads), (0, vec![]));
+    }
+
+    #[test]
+    fn what_a_message_cannot_hold_is_stored_beside_it() {
+        let message = message("\u{ffff}", None);
+        let entry = &parse_delivery(&message.body).unwrap().events[0];
+        let Payload::Stored { key, .. } = &entry.payload else { panic!("stored") };
+        assert_eq!((&message.payloads[0].0, entry.marks.webhook_id.as_ref()), (key, None));
+    }
+}

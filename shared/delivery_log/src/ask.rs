@@ -1,0 +1,165 @@
+//! What is asked of a row group: values that columns must have, and a time.
+
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::statistics::Statistics;
+use posthaste_core::delivery_log::{Kind, LogResult, LookUp, RecordFilter, StatusRange, Value, column};
+use posthaste_core::model::Timestamp;
+
+use crate::cells::Cells;
+use crate::footer::Footer;
+
+/// The column of times.
+pub(crate) const TIME: &str = "time";
+
+/// The column of statuses.
+const STATUS: &str = "status";
+
+/// The column of payloads.
+const PAYLOAD: &str = "payload";
+
+/// Conditions that all must hold.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask<'a> {
+    equal: Vec<(&'static str, Value<'a>)>,
+    from: i64,
+    /// The first time that is too late.
+    to: i64,
+    /// Whether the times of rows are needed.
+    needs_time: bool,
+    /// The statuses that a row may have.
+    status: Option<StatusRange>,
+    without_payload: bool,
+}
+
+impl<'a> From<&'a LookUp> for Ask<'a> {
+    fn from(ask: &'a LookUp) -> Self {
+        let texts = [("topic", &ask.topic), ("event_id", &ask.event_id), ("webhook_id", &ask.webhook_id)];
+        let needs_time = ask.from.is_some() || ask.to.is_some();
+        Self::new(texts.into_iter().filter_map(text).collect(), ask.earliest(), ask.to, needs_time)
+    }
+}
+
+impl<'a> From<&'a RecordFilter> for Ask<'a> {
+    fn from(ask: &'a RecordFilter) -> Self {
+        let texts = [
+            ("topic", &ask.topic),
+            ("subscription", &ask.subscription),
+            ("event_type", &ask.event_type),
+            ("webhook_id", &ask.webhook_id),
+        ];
+        let kind = ask.kind.map(Kind::as_str).map(|word| ("kind", Value::Text(word)));
+        let result = ask.result.map(LogResult::as_str).map(|word| ("result", Value::Text(word)));
+        let texts = texts.into_iter().filter_map(text);
+        let asked = Self::new(texts.chain(kind).chain(result).collect(), ask.from, ask.latest(), true);
+        Self { status: ask.status, without_payload: ask.without_payload, ..asked }
+    }
+}
+
+fn text<'a>((name, text): (&'static str, &'a Option<String>)) -> Option<(&'static str, Value<'a>)> {
+    text.as_deref().map(|text| (name, Value::Text(text)))
+}
+
+impl<'a> Ask<'a> {
+    fn new(
+        equal: Vec<(&'static str, Value<'a>)>,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+        needs_time: bool,
+    ) -> Self {
+        let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let (from, to) = (from.map_or(i64::MIN, ms), to.map_or(i64::MAX, ms));
+        Self { equal, from, to, needs_time, status: None, without_payload: false }
+    }
+
+    /// The columns to look at: first that of statuses, and at last that of times, where those are needed.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let equal = self.equal.iter().map(|(name, _)| *name);
+        self.status.map(|_| STATUS).into_iter().chain(equal).chain(self.needs_time.then_some(TIME))
+    }
+
+    /// Whether the records that are found have the values of a column.
+    pub(crate) fn wants(&self, column: &str) -> bool {
+        !self.without_payload || column != PAYLOAD
+    }
+
+    /// The value to look for in bloom filters, with its column.
+    pub(crate) fn bloom(&self) -> Option<(&'static str, &'a str)> {
+        self.equal.iter().find_map(|(name, value)| match value {
+            Value::Text(text) if column(name)?.encoding.has_bloom_filter() => Some((*name, *text)),
+            _ => None,
+        })
+    }
+
+    /// Whether a row group may have such a row, as far as its statistics say.
+    pub(crate) fn may_be_in(&self, footer: &Footer, group: usize) -> bool {
+        let chunk = |name: &str| footer.chunk(group, name);
+        let holds = |(name, value): &(&'static str, Value<'_>)| {
+            chunk(name).is_some_and(|chunk| may_contain(chunk, *value))
+        };
+        self.equal.iter().all(holds)
+            && self.status.is_none_or(|asked| chunk(STATUS).is_some_and(|it| may_have_status(it, asked)))
+            && chunk(TIME).is_some_and(|chunk| self.may_be_at(chunk))
+    }
+
+    /// Whether a row is such a row. `cells` are those of [`Self::columns`].
+    pub(crate) fn holds(&self, cells: &[Cells], row: usize) -> bool {
+        let (status, cells) = cells.split_at(usize::from(self.status.is_some()));
+        let has_status = |asked: StatusRange| status.iter().all(|cells| has_status(cells, row, asked));
+        let is_equal = |((_, value), cells): (&(&'static str, Value<'a>), &Cells)| cells.is(row, *value);
+        self.status.is_none_or(has_status)
+            && self.equal.iter().zip(cells).all(is_equal)
+            && (!self.needs_time || self.is_at(time(cells, row)))
+    }
+
+    fn is_at(&self, time: i64) -> bool {
+        self.from <= time && time < self.to
+    }
+
+    fn may_be_at(&self, chunk: &ColumnChunkMetaData) -> bool {
+        let Some(Statistics::Int64(times)) = chunk.statistics() else { return true };
+        times.max_opt().is_none_or(|max| *max >= self.from)
+            && times.min_opt().is_none_or(|min| *min < self.to)
+    }
+}
+
+fn has_status(cells: &Cells, row: usize, asked: StatusRange) -> bool {
+    let Cells::Int(statuses) = cells else { return false };
+    let status = statuses.get(row).copied().flatten().and_then(|status| u16::try_from(status).ok());
+    status.is_some_and(|status| asked.contains(status))
+}
+
+fn may_have_status(chunk: &ColumnChunkMetaData, asked: StatusRange) -> bool {
+    let (first, last) = asked.bounds();
+    let Some(Statistics::Int32(statuses)) = chunk.statistics() else { return true };
+    let has_some = statuses.null_count_opt() != u64::try_from(chunk.num_values()).ok();
+    has_some
+        && statuses.max_opt().is_none_or(|max| *max >= i32::from(first))
+        && statuses.min_opt().is_none_or(|min| *min <= i32::from(last))
+}
+
+/// The time of a row. `cells` end with those of the times; without them it is 0.
+pub(crate) fn time(cells: &[Cells], row: usize) -> i64 {
+    match cells.last() {
+        Some(Cells::Time(times)) => times.get(row).copied().flatten().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// A smallest value that is cut short is smaller still, and a greatest one greater: both stay bounds.
+fn may_contain(chunk: &ColumnChunkMetaData, value: Value<'_>) -> bool {
+    let Some(statistics) = chunk.statistics() else { return true };
+    if statistics.null_count_opt() == u64::try_from(chunk.num_values()).ok() {
+        return false;
+    }
+    match (statistics, value) {
+        (Statistics::ByteArray(texts), Value::Text(text)) => {
+            let text = text.as_bytes();
+            texts.min_opt().is_none_or(|min| min.data() <= text)
+                && texts.max_opt().is_none_or(|max| text <= max.data())
+        }
+        (Statistics::Int32(ints), Value::Int(int)) => {
+            ints.min_opt().is_none_or(|min| *min <= int) && ints.max_opt().is_none_or(|max| int <= *max)
+        }
+        _ => true,
+    }
+}

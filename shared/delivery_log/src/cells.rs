@@ -1,0 +1,143 @@
+//! Values of one column, row by row.
+
+use bytes::Bytes;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedColumnWriter;
+use posthaste_core::delivery_log::{Column, ColumnType, Record, Value};
+
+use crate::error::broken;
+
+/// The values of some rows; `None` where a row has none.
+#[derive(Debug, Clone)]
+pub(crate) enum Cells {
+    Text(Vec<Option<ByteArray>>),
+    Int(Vec<Option<i32>>),
+    Time(Vec<Option<i64>>),
+}
+
+impl Cells {
+    /// So many rows without a value.
+    pub(crate) fn empty(column_type: ColumnType, rows: usize) -> Self {
+        match column_type {
+            ColumnType::Text => Self::Text(vec![None; rows]),
+            ColumnType::Int => Self::Int(vec![None; rows]),
+            ColumnType::Time => Self::Time(vec![None; rows]),
+        }
+    }
+
+    /// The values of records in one column. All texts lie in one allocation.
+    pub(crate) fn of(records: &[&Record], column: &Column) -> Self {
+        let values = || records.iter().map(|record| (column.get)(record));
+        match column.column_type {
+            ColumnType::Text => Self::Text(shared(|| values().map(text))),
+            ColumnType::Int => Self::Int(values().map(int).collect()),
+            ColumnType::Time => Self::Time(values().map(time).collect()),
+        }
+    }
+
+    /// The value of a row. An error if its text is not UTF-8.
+    pub(crate) fn value(&self, row: usize) -> Result<Option<Value<'_>>, ParquetError> {
+        Ok(match self {
+            Self::Text(cells) => match cells.get(row) {
+                Some(Some(text)) => Some(Value::Text(text.as_utf8()?)),
+                _ => None,
+            },
+            Self::Int(cells) => cells.get(row).copied().flatten().map(Value::Int),
+            Self::Time(cells) => cells.get(row).copied().flatten().map(Value::Time),
+        })
+    }
+
+    /// Whether the value of a row is this one, byte for byte.
+    pub(crate) fn is(&self, row: usize, value: Value<'_>) -> bool {
+        match (self, value) {
+            (Self::Text(cells), Value::Text(text)) => {
+                matches!(cells.get(row), Some(Some(cell)) if cell.data() == text.as_bytes())
+            }
+            (Self::Int(cells), Value::Int(int)) => cells.get(row) == Some(&Some(int)),
+            (Self::Time(cells), Value::Time(time)) => cells.get(row) == Some(&Some(time)),
+            _ => false,
+        }
+    }
+
+    /// Puts rows in their places. An error if they are of another type.
+    pub(crate) fn put(&mut self, from: Self, places: &[usize]) -> Result<(), ParquetError> {
+        match (self, from) {
+            (Self::Text(cells), Self::Text(from)) => scatter(cells, from, places),
+            (Self::Int(cells), Self::Int(from)) => scatter(cells, from, places),
+            (Self::Time(cells), Self::Time(from)) => scatter(cells, from, places),
+            _ => return Err(broken("a column is of another type")),
+        }
+        Ok(())
+    }
+
+    /// Writes all rows as one column of a row group.
+    pub(crate) fn write(
+        self,
+        column: &mut SerializedColumnWriter<'_>,
+        required: bool,
+    ) -> Result<(), ParquetError> {
+        match self {
+            Self::Text(cells) => write::<ByteArrayType>(cells, column, required),
+            Self::Int(cells) => write::<Int32Type>(cells, column, required),
+            Self::Time(cells) => write::<Int64Type>(cells, column, required),
+        }
+    }
+}
+
+fn scatter<T>(cells: &mut [Option<T>], from: Vec<Option<T>>, places: &[usize]) {
+    for (cell, place) in from.into_iter().zip(places) {
+        cells[*place] = cell;
+    }
+}
+
+fn write<T: DataType>(
+    cells: Vec<Option<T::T>>,
+    column: &mut SerializedColumnWriter<'_>,
+    required: bool,
+) -> Result<(), ParquetError> {
+    let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+    let values: Vec<T::T> = cells.into_iter().flatten().collect();
+    if required && values.len() != levels.len() {
+        return Err(broken("a required value is missing"));
+    }
+    let levels = (!required).then_some(levels.as_slice());
+    column.typed::<T>().write_batch(&values, levels, None).map(drop)
+}
+
+fn shared<'a, T: Iterator<Item = Option<&'a str>>>(texts: impl Fn() -> T) -> Vec<Option<ByteArray>> {
+    let mut arena = Vec::with_capacity(texts().flatten().map(str::len).sum());
+    let mut ends = Vec::new();
+    for text in texts() {
+        arena.extend_from_slice(text.unwrap_or_default().as_bytes());
+        ends.push(text.map(|_| arena.len()));
+    }
+    let (arena, mut start) = (Bytes::from(arena), 0);
+    let mut cell = |end: usize| {
+        let text = arena.slice(start..end);
+        start = end;
+        ByteArray::from(text)
+    };
+    ends.into_iter().map(|end| end.map(&mut cell)).collect()
+}
+
+fn text(value: Option<Value<'_>>) -> Option<&str> {
+    match value {
+        Some(Value::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn int(value: Option<Value<'_>>) -> Option<i32> {
+    match value {
+        Some(Value::Int(int)) => Some(int),
+        _ => None,
+    }
+}
+
+fn time(value: Option<Value<'_>>) -> Option<i64> {
+    match value {
+        Some(Value::Time(time)) => Some(time),
+        _ => None,
+    }
+}

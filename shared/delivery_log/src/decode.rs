@@ -1,0 +1,131 @@
+//! Rows of one column of a row group, decoded from bytes that are at hand.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::page_index::index_reader::decode_offset_index;
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use crate::cells::Cells;
+use crate::error::broken;
+
+/// A column of a row group, with the places of its pages. Without those, the Parquet reader would walk from
+/// page to page instead of skipping those that are not needed.
+#[derive(Debug)]
+pub(crate) struct ColumnPages<'a> {
+    pub(crate) chunk: &'a ColumnChunkMetaData,
+    pub(crate) pages: &'a [PageLocation],
+    pub(crate) group_rows: usize,
+}
+
+impl ColumnPages<'_> {
+    /// The bytes of the pages that these rows lie in, and of the dictionary.
+    pub(crate) fn ranges(&self, rows: &[Range<usize>]) -> Result<Vec<Range<u64>>, ParquetError> {
+        let (start, _) = self.chunk.byte_range();
+        let mut ranges = Vec::new();
+        for (index, page) in self.pages.iter().enumerate() {
+            if rows.iter().any(|rows| overlap(rows, &self.page_rows(index))) {
+                let (at, len) = (u64::try_from(page.offset)?, u64::try_from(page.compressed_page_size)?);
+                ranges.push(at..at.checked_add(len).ok_or_else(|| broken("a page ends nowhere"))?);
+            }
+        }
+        let first = self.pages.first().map_or(Ok(start), |page| u64::try_from(page.offset))?;
+        if first > start {
+            ranges.push(start..first);
+        }
+        Ok(ranges)
+    }
+
+    /// The rows of a page.
+    fn page_rows(&self, index: usize) -> Range<usize> {
+        let first = |page: &PageLocation| usize::try_from(page.first_row_index).unwrap_or(usize::MAX);
+        let end = self.pages.get(index + 1).map_or(self.group_rows, first);
+        first(&self.pages[index])..end
+    }
+
+    /// Reads rows, in ascending ranges.
+    pub(crate) fn read<R: ChunkReader + 'static>(
+        &self,
+        bytes: &Arc<R>,
+        rows: &[Range<usize>],
+    ) -> Result<Cells, ParquetError> {
+        let pages = Some(self.pages.to_vec());
+        let pages = SerializedPageReader::new(bytes.clone(), self.chunk, self.group_rows, pages)?;
+        match get_column_reader(self.chunk.column_descr_ptr(), Box::new(pages)) {
+            ColumnReader::ByteArrayColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Text),
+            ColumnReader::Int32ColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Int),
+            ColumnReader::Int64ColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Time),
+            _ => Err(broken("a column is of a type that the log does not have")),
+        }
+    }
+}
+
+/// The places of a column's pages. `index` has the bytes that [`ColumnChunkMetaData::offset_index_range`]
+/// names.
+pub(crate) fn page_locations<R: ChunkReader>(
+    chunk: &ColumnChunkMetaData,
+    index: &R,
+) -> Result<Vec<PageLocation>, ParquetError> {
+    let range = chunk.offset_index_range().ok_or_else(|| broken("a column has no offset index"))?;
+    let len = usize::try_from(range.end.saturating_sub(range.start))?;
+    let pages = decode_offset_index(&index.get_bytes(range.start, len)?)?.page_locations().clone();
+    let is_sorted = pages.is_sorted_by(|a, b| a.first_row_index < b.first_row_index);
+    if is_sorted { Ok(pages) } else { Err(broken("pages are not in order")) }
+}
+
+fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+fn read<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: &[Range<usize>],
+) -> Result<Vec<Option<T::T>>, ParquetError> {
+    let (mut cells, mut at) = (Vec::new(), 0);
+    for range in rows {
+        let skip = range.start - at;
+        if reader.skip_records(skip)? != skip {
+            return Err(broken("a column has too few rows"));
+        }
+        read_range(reader, range.len(), &mut cells)?;
+        at = range.end;
+    }
+    Ok(cells)
+}
+
+fn read_range<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    cells: &mut Vec<Option<T::T>>,
+) -> Result<(), ParquetError> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+    if read != rows {
+        return Err(broken("a column has too few rows"));
+    }
+    let mut values = values.into_iter();
+    if levels.is_empty() {
+        cells.extend(values.map(Some));
+    } else {
+        cells.extend(levels.into_iter().map(|level| if level > 0 { values.next() } else { None }));
+    }
+    Ok(())
+}
+
+/// Rows in ascending order as ranges without gaps in them.
+pub(crate) fn row_ranges(rows: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for row in rows {
+        match ranges.last_mut() {
+            Some(last) if last.end == row => last.end += 1,
+            _ => ranges.push(row..row + 1),
+        }
+    }
+    ranges
+}

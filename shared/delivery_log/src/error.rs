@@ -1,0 +1,88 @@
+//! Errors of the log.
+
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use parquet::errors::ParquetError;
+use posthaste_ports::{ErrorKind, PortError};
+
+/// Why the log could not be written, read or merged.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// A range of a file could not be read.
+    #[error("failed to read {file}")]
+    Read {
+        /// The file's key.
+        file: String,
+        /// The store's failure.
+        #[source]
+        source: PortError,
+    },
+    /// A file is truncated, changed, or none of the log's.
+    #[error("{file} is damaged or no file of the delivery log")]
+    Damaged {
+        /// The file's key.
+        file: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A file could not be made.
+    #[error("failed to make a file of the delivery log")]
+    Write(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl LogError {
+    /// Whether the file is gone, as after a merge. Listing the files again helps.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Read { source, .. } if source.kind == ErrorKind::NotFound)
+    }
+
+    /// The file's key, if the file is damaged. The others may have what is asked for.
+    pub fn damaged_file(&self) -> Option<&str> {
+        match self {
+            Self::Damaged { file, .. } => Some(file),
+            Self::Read { file, source } if source.kind == ErrorKind::Damaged => Some(file),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn damaged(file: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Damaged { file: file.to_owned(), source: source.into() }
+    }
+
+    pub(crate) fn write(source: ParquetError) -> Self {
+        Self::Write(source.into())
+    }
+}
+
+/// Decodes bytes of a file. The Parquet crate panics on some bytes that no writer makes; the panic hook has
+/// logged where, and the file counts as damaged.
+pub(crate) fn decode<T>(file: &str, decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, LogError> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(|error| LogError::damaged(file, error)),
+        Err(_) => Err(LogError::damaged(file, "its bytes make no sense")),
+    }
+}
+
+/// Takes damaged files out, each once; any other failure fails all.
+pub(crate) fn without_damaged<T>(
+    results: Vec<Result<T, LogError>>,
+    damaged: &mut Vec<LogError>,
+) -> Result<Vec<T>, LogError> {
+    let mut kept = Vec::new();
+    for result in results {
+        match result {
+            Ok(value) => kept.push(value),
+            Err(error) if error.damaged_file().is_none() => return Err(error),
+            Err(error) if damaged.iter().any(|known| known.damaged_file() == error.damaged_file()) => {}
+            Err(error) => damaged.push(error),
+        }
+    }
+    Ok(kept)
+}
+
+/// An error about the bytes of a file.
+pub(crate) fn broken(what: &str) -> ParquetError {
+    ParquetError::General(what.to_owned())
+}

@@ -1,0 +1,117 @@
+//! A row group that is read: first the columns that decide, then whole records of the rows that were found.
+
+use std::ops::Range;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use parquet::errors::ParquetError;
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::statistics::Statistics;
+use posthaste_core::delivery_log::{COLUMNS, Record, Value};
+
+use crate::ask::{self, Ask};
+use crate::decode::{ColumnPages, page_locations, row_ranges};
+use crate::error::broken;
+use crate::footer::Footer;
+use crate::log_file::LogFile;
+use crate::segments::Segments;
+
+/// A row group of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) file: LogFile,
+    pub(crate) footer: Arc<Footer>,
+    pub(crate) index: usize,
+}
+
+/// Rows of a group that were found, with the places of all its pages.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) group: Group,
+    /// Row and time, in the order of the rows.
+    pub(crate) rows: Vec<(usize, i64)>,
+    pages: Vec<Vec<PageLocation>>,
+}
+
+impl Group {
+    /// The time of the newest row, as far as statistics say.
+    pub(crate) fn newest(&self) -> i64 {
+        let times = self.footer.chunk(self.index, ask::TIME).and_then(|chunk| chunk.statistics());
+        let Some(Statistics::Int64(times)) = times else { return i64::MAX };
+        times.max_opt().copied().unwrap_or(i64::MAX)
+    }
+
+    /// The ranges to read to find rows: the deciding columns, and the places of pages.
+    pub(crate) fn deciding_ranges(&self, ask: &Ask<'_>) -> Result<Vec<Range<u64>>, ParquetError> {
+        let range = |name| {
+            let chunk = self.footer.chunk(self.index, name).ok_or_else(|| broken("a column is missing"))?;
+            let (start, len) = chunk.byte_range();
+            start.checked_add(len).map(|end| start..end).ok_or_else(|| broken("a column ends nowhere"))
+        };
+        let indexes = self.footer.offset_indexes(self.index);
+        ask.columns().map(range).chain([indexes]).collect()
+    }
+
+    /// Finds rows. `bytes` are those of [`Self::deciding_ranges`].
+    pub(crate) fn find(self, ask: &Ask<'_>, bytes: Segments) -> Result<Found, ParquetError> {
+        let (bytes, rows) = (Arc::new(bytes), self.footer.rows(self.index));
+        let chunks = self.footer.meta.row_group(self.index).columns();
+        let pages: Vec<_> =
+            chunks.iter().map(|chunk| page_locations(chunk, bytes.as_ref())).collect::<Result<_, _>>()?;
+        let column = |name| {
+            let column = self.footer.column(name).ok_or_else(|| broken("a column is missing"))?;
+            self.column(&pages, column).read(&bytes, from_ref(&(0..rows)))
+        };
+        let cells: Vec<_> = ask.columns().map(column).collect::<Result<_, _>>()?;
+        let found = (0..rows).filter(|row| ask.holds(&cells, *row));
+        let rows = found.map(|row| (row, ask::time(&cells, row))).collect();
+        Ok(Found { group: self, rows, pages })
+    }
+
+    fn column<'a>(&'a self, pages: &'a [Vec<PageLocation>], column: usize) -> ColumnPages<'a> {
+        let chunk = self.footer.meta.row_group(self.index).column(column);
+        ColumnPages { chunk, pages: &pages[column], group_rows: self.footer.rows(self.index) }
+    }
+}
+
+impl Found {
+    /// The ranges to read for the records of the rows.
+    pub(crate) fn ranges(&self, ask: &Ask<'_>) -> Result<Vec<Range<u64>>, ParquetError> {
+        let (rows, mut ranges) = (self.row_ranges(), Vec::new());
+        for (_, column) in self.columns(ask) {
+            ranges.extend(column.ranges(&rows)?);
+        }
+        Ok(ranges)
+    }
+
+    /// The records of the rows. `bytes` are those of [`Self::ranges`].
+    pub(crate) fn records(&self, ask: &Ask<'_>, bytes: Segments) -> Result<Vec<Record>, ParquetError> {
+        let (bytes, rows) = (Arc::new(bytes), self.row_ranges());
+        let mut records = vec![Record::default(); self.rows.len()];
+        for (set, column) in self.columns(ask) {
+            let cells = column.read(&bytes, &rows)?;
+            for (row, record) in records.iter_mut().enumerate() {
+                let Some(value) = cells.value(row)? else { continue };
+                if !set(record, value) {
+                    return Err(broken("a value is out of range"));
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    /// The columns that this program knows and wants, of those that the file has.
+    fn columns(&self, ask: &Ask<'_>) -> impl Iterator<Item = (SetMember, ColumnPages<'_>)> {
+        COLUMNS.iter().filter(|column| ask.wants(column.name)).filter_map(|column| {
+            let position = self.group.footer.column(column.name)?;
+            Some((column.set, self.group.column(&self.pages, position)))
+        })
+    }
+
+    fn row_ranges(&self) -> Vec<Range<usize>> {
+        row_ranges(self.rows.iter().map(|(row, _)| *row))
+    }
+}
+
+/// Sets a member of a record.
+type SetMember = fn(&mut Record, Value<'_>) -> bool;

@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+mod ask;
+mod bloom;
+mod cells;
+mod decode;
+mod error;
+mod footer;
+mod footer_cache;
+mod group;
+mod list;
+mod log_file;
+mod look_up;
+mod merge;
+mod reader;
+mod schema;
+mod segments;
+mod writer;
+
+pub use self::error::LogError;
+pub use self::list::RecordPage;
+pub use self::log_file::LogFile;
+pub use self::look_up::LookedUp;
+pub use self::merge::{MergeInput, MergeLimits, MergedPart, merge};
+pub use self::reader::LogReader;
+pub use self::writer::{RowGroups, write_file};

@@ -1,0 +1,108 @@
+//! Records that are selected, newest first, page by page.
+
+use std::collections::BTreeMap;
+
+use posthaste_core::delivery_log::{Cursor, LogHour, Record, RecordFilter, newest_first, without_duplicates};
+use posthaste_ports::ObjectStore;
+
+use crate::ask::Ask;
+use crate::error::LogError;
+use crate::group::Found;
+use crate::log_file::LogFile;
+use crate::reader::LogReader;
+
+/// Row groups that are read side by side, before it is seen whether there are enough rows.
+const GROUPS_AT_ONCE: usize = 8;
+
+/// A page of a list.
+#[derive(Debug)]
+pub struct RecordPage {
+    /// The records, the newest first, each once. A page may be shorter than its limit though there are more.
+    pub records: Vec<Record>,
+    /// The place to list on from, if there may be more.
+    pub next: Option<Cursor>,
+    /// Files that are damaged, each once. They may have had more.
+    pub damaged: Vec<LogError>,
+}
+
+impl<S: ObjectStore> LogReader<S> {
+    /// The newest `limit` records that a filter selects. `files` are those of a listing. Hours are read from
+    /// the newest back, until there are enough.
+    pub async fn list(
+        &self,
+        files: &[LogFile],
+        filter: &RecordFilter,
+        limit: usize,
+    ) -> Result<RecordPage, LogError> {
+        let (mut records, mut damaged) = (Vec::new(), Vec::new());
+        for (_, files) in hours(files, filter).into_iter().rev() {
+            records.extend(self.list_hour(files, filter, limit, &mut damaged).await?);
+            if records.len() > limit {
+                break;
+            }
+        }
+        Ok(page(records, limit, damaged))
+    }
+
+    /// At least the newest records of an hour that are selected: one more than the limit, if there are.
+    async fn list_hour(
+        &self,
+        files: Vec<LogFile>,
+        filter: &RecordFilter,
+        limit: usize,
+        damaged: &mut Vec<LogError>,
+    ) -> Result<Vec<Record>, LogError> {
+        let ask = Ask::from(filter);
+        let mut groups = self.groups(files, &ask, damaged).await?;
+        groups.sort_by_key(|group| std::cmp::Reverse(group.newest()));
+        let mut found = Vec::new();
+        while groups.first().is_some_and(|next| !are_enough(&found, filter, limit, next.newest())) {
+            let rest = groups.split_off(GROUPS_AT_ONCE.min(groups.len()));
+            found.extend(self.find(std::mem::replace(&mut groups, rest), &ask, damaged).await?);
+        }
+        keep_newest(&mut found, filter.after.as_ref(), limit.saturating_add(1));
+        let mut records = self.records(found, &ask, damaged).await?;
+        records.retain(|record| filter.matches(record));
+        records.sort_by(newest_first);
+        Ok(records)
+    }
+}
+
+fn hours(files: &[LogFile], filter: &RecordFilter) -> BTreeMap<LogHour, Vec<LogFile>> {
+    let mut hours: BTreeMap<LogHour, Vec<LogFile>> = BTreeMap::new();
+    for file in files.iter().filter(|file| filter.may_be_in(file.hour)) {
+        hours.entry(file.hour).or_default().push(file.clone());
+    }
+    hours
+}
+
+/// Whether a page is full of rows that are newer than all that are still to be read.
+fn are_enough(found: &[Found], filter: &RecordFilter, limit: usize, next: i64) -> bool {
+    let at_cursor = filter.after.as_ref().map(cursor_time);
+    let rows = found.iter().flat_map(|found| &found.rows);
+    rows.filter(|(_, time)| *time > next && Some(*time) != at_cursor).count() > limit
+}
+
+fn cursor_time(cursor: &Cursor) -> i64 {
+    i64::try_from(cursor.time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Drops rows that are too old for the page. Which of the rows of one moment come first is said by their ids,
+/// which are not read yet; so all of those stay, and all of the cursor's moment.
+fn keep_newest(found: &mut [Found], after: Option<&Cursor>, limit: usize) {
+    let at_cursor = after.map(cursor_time);
+    let times = found.iter().flat_map(|found| found.rows.iter().map(|(_, time)| *time));
+    let mut times: Vec<i64> = times.filter(|time| Some(*time) != at_cursor).collect();
+    times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
+    let Some(oldest) = times.get(limit.saturating_sub(1)).copied() else { return };
+    for found in found {
+        found.rows.retain(|(_, time)| *time >= oldest || Some(*time) == at_cursor);
+    }
+}
+
+fn page(mut records: Vec<Record>, limit: usize, damaged: Vec<LogError>) -> RecordPage {
+    let has_more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().filter(|_| has_more).map(Cursor::behind);
+    RecordPage { records: without_duplicates(records), next, damaged }
+}

@@ -1,0 +1,238 @@
+//! Files that are merged.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::schema::types::ColumnDescPtr;
+use posthaste_core::delivery_log::{ColumnType, Encoding, column};
+
+use crate::cells::Cells;
+use crate::decode::{ColumnPages, page_locations, row_ranges};
+use crate::error::{LogError, broken, decode};
+use crate::footer::Footer;
+use crate::schema::{StoredColumn, column_type, encoding_of, own_columns};
+
+/// A file that is merged.
+#[derive(Debug)]
+pub struct MergeInput {
+    name: String,
+    bytes: InputBytes,
+}
+
+#[derive(Debug)]
+enum InputBytes {
+    Memory(Bytes),
+    File(File),
+}
+
+impl MergeInput {
+    /// A file whose bytes are in memory. The name is noted in what is made of it; it has no comma.
+    pub fn in_memory(name: String, bytes: Bytes) -> Self {
+        Self { name, bytes: InputBytes::Memory(bytes) }
+    }
+
+    /// A file of the machine, which is read where it lies.
+    pub fn on_disk(name: String, file: File) -> Self {
+        Self { name, bytes: InputBytes::File(file) }
+    }
+}
+
+impl Length for InputBytes {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(file) => Length::len(file),
+        }
+    }
+}
+
+impl ChunkReader for InputBytes {
+    type T = Box<dyn Read>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        match self {
+            Self::Memory(bytes) => Ok(Box::new(slice(bytes, start, None)?.reader())),
+            Self::File(file) => Ok(Box::new(file.get_read(start)?)),
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        match self {
+            Self::Memory(bytes) => slice(bytes, start, Some(length)),
+            Self::File(file) if start.saturating_add(length as u64) <= Length::len(file) => {
+                file.get_bytes(start, length)
+            }
+            Self::File(_) => Err(broken("it names bytes behind its end")),
+        }
+    }
+}
+
+fn slice(bytes: &Bytes, start: u64, length: Option<usize>) -> Result<Bytes, ParquetError> {
+    let start = usize::try_from(start)?;
+    let end = length.map_or(Some(bytes.len()), |length| start.checked_add(length));
+    let end = end.filter(|end| start <= *end && *end <= bytes.len());
+    end.map(|end| bytes.slice(start..end)).ok_or_else(|| broken("it names bytes behind its end"))
+}
+
+/// A file that is merged, with its footer and the places of its pages.
+pub(super) struct Opened {
+    name: String,
+    bytes: Arc<InputBytes>,
+    footer: Footer,
+    /// By row group and column.
+    pages: Vec<Vec<Vec<PageLocation>>>,
+    /// The first row of each row group, and the number of all rows.
+    starts: Vec<usize>,
+    /// The bytes that a row of each row group takes in memory, on average.
+    row_bytes: Vec<usize>,
+}
+
+impl Opened {
+    pub(super) fn open(input: MergeInput) -> Result<Self, LogError> {
+        let MergeInput { name, bytes } = input;
+        let bytes = Arc::new(bytes);
+        let (footer, pages) = decode(&name, || {
+            let footer = Footer::new(ParquetMetaDataReader::new().parse_and_finish(bytes.as_ref())?)?;
+            let pages = pages(&footer, &bytes)?;
+            Ok((footer, pages))
+        })?;
+        let mut starts = vec![0];
+        for group in 0..footer.meta.num_row_groups() {
+            starts.push(starts[group] + footer.rows(group));
+        }
+        let row_bytes = footer.meta.row_groups().iter().map(row_bytes).collect();
+        Ok(Self { name, bytes, footer, pages, starts, row_bytes })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn groups(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub(super) fn first_row(&self, group: usize) -> usize {
+        self.starts[group]
+    }
+
+    pub(super) fn group_rows(&self, group: usize) -> usize {
+        self.starts[group + 1] - self.starts[group]
+    }
+
+    /// The bytes that a row takes in memory: the average of its row group.
+    pub(super) fn row_bytes(&self, row: usize) -> usize {
+        self.row_bytes[self.group_of(row)]
+    }
+
+    /// A column of a row group; without values if the file does not have it.
+    pub(super) fn group_column(
+        &self,
+        group: usize,
+        name: &str,
+        column_type: ColumnType,
+    ) -> Result<Cells, LogError> {
+        let rows = self.group_rows(group);
+        let Some(column) = self.footer.column(name) else { return Ok(Cells::empty(column_type, rows)) };
+        let read = || self.pages_of(group, column).read(&self.bytes, from_ref(&(0..rows)));
+        decode(&self.name, read)
+    }
+
+    /// Puts rows of a column, in ascending order, in their places.
+    pub(super) fn gather(
+        &self,
+        name: &str,
+        mut rows: &[usize],
+        mut places: &[usize],
+        cells: &mut Cells,
+    ) -> Result<(), LogError> {
+        let Some(column) = self.footer.column(name) else { return Ok(()) };
+        while let Some(first) = rows.first() {
+            let group = self.group_of(*first);
+            let len = rows.partition_point(|row| *row < self.starts[group + 1]);
+            let in_group = row_ranges(rows[..len].iter().map(|row| row - self.starts[group]));
+            let read = || {
+                let from = self.pages_of(group, column).read(&self.bytes, &in_group)?;
+                cells.put(from, &places[..len])
+            };
+            decode(&self.name, read)?;
+            (rows, places) = (&rows[len..], &places[len..]);
+        }
+        Ok(())
+    }
+
+    fn group_of(&self, row: usize) -> usize {
+        self.starts
+            .partition_point(|start| *start <= row)
+            .saturating_sub(1)
+            .min(self.groups().saturating_sub(1))
+    }
+
+    fn pages_of(&self, group: usize, column: usize) -> ColumnPages<'_> {
+        let chunk = self.footer.meta.row_group(group).column(column);
+        ColumnPages { chunk, pages: &self.pages[group][column], group_rows: self.group_rows(group) }
+    }
+
+    /// The columns of the file. An error if one is of a type that the log does not have.
+    fn columns(&self) -> Result<Vec<StoredColumn>, ParquetError> {
+        let schema = self.footer.meta.file_metadata().schema_descr();
+        let stored = |(index, descr): (usize, &ColumnDescPtr)| {
+            let column_type = column_type(descr);
+            let column_type =
+                column_type.ok_or_else(|| broken("a column is of a type that the log does not have"))?;
+            let group = self.footer.meta.row_groups().first();
+            let encoding = match column(descr.name()) {
+                Some(own) => own.encoding,
+                None => group.map_or(Encoding::Distinct, |group| encoding_of(group.column(index))),
+            };
+            let required = descr.max_def_level() == 0;
+            Ok(StoredColumn { name: descr.name().to_owned(), column_type, required, encoding })
+        };
+        schema.columns().iter().enumerate().map(stored).collect()
+    }
+}
+
+fn row_bytes(group: &RowGroupMetaData) -> usize {
+    let bytes: i64 = group.columns().iter().map(|chunk| chunk.uncompressed_size().max(0)).sum();
+    usize::try_from(bytes / group.num_rows().max(1)).unwrap_or_default()
+}
+
+fn pages(footer: &Footer, bytes: &InputBytes) -> Result<Vec<Vec<Vec<PageLocation>>>, ParquetError> {
+    let of_group =
+        |group: &RowGroupMetaData| group.columns().iter().map(|chunk| page_locations(chunk, bytes)).collect();
+    footer.meta.row_groups().iter().map(of_group).collect()
+}
+
+/// The columns of all inputs: ours in our order, then those that this program does not know. A column that an
+/// input does not have is not required.
+pub(super) fn union(inputs: &[Opened]) -> Result<Vec<StoredColumn>, LogError> {
+    let mut columns: Vec<StoredColumn> = own_columns();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for input in inputs {
+        for column in decode(&input.name, || input.columns())? {
+            *seen.entry(column.name.clone()).or_default() += usize::from(column.required);
+            match columns.iter().find(|known| known.name == column.name) {
+                Some(known) if known.column_type != column.column_type => {
+                    return Err(LogError::damaged(
+                        &input.name,
+                        format!("column {} is of another type", column.name),
+                    ));
+                }
+                Some(_) => {}
+                None => columns.push(column),
+            }
+        }
+    }
+    for column in &mut columns {
+        column.required = seen.get(&column.name) == Some(&inputs.len());
+    }
+    Ok(columns)
+}

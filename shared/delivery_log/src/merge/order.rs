@@ -1,0 +1,154 @@
+//! The order of the rows of all inputs, without the copies of records.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use parquet::data_type::ByteArray;
+use posthaste_core::delivery_log::ColumnType;
+use twox_hash::XxHash64;
+
+use super::Opened;
+use crate::cells::Cells;
+use crate::error::LogError;
+
+/// The place of a row. Places are in the order of the file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    owner: u32,
+    time: Reverse<i64>,
+    id: u128,
+    input: u32,
+    row: u32,
+}
+
+/// Rows of one input in ascending order, and where they go.
+#[derive(Debug, Default)]
+pub(super) struct Picked {
+    pub(super) rows: Vec<usize>,
+    pub(super) places: Vec<usize>,
+}
+
+type Owner = (Vec<u8>, Vec<u8>);
+
+impl Place {
+    pub(super) fn input(&self) -> usize {
+        self.input as usize
+    }
+
+    pub(super) fn row(&self) -> usize {
+        self.row as usize
+    }
+
+    fn is_copy_of(&self, other: &Self) -> bool {
+        (self.owner, self.time, self.id) == (other.owner, other.time, other.id)
+    }
+}
+
+/// All rows by topic, subscription and time, the newest first; of copies of a record only one.
+pub(super) fn order(inputs: &[Opened]) -> Result<Vec<Place>, LogError> {
+    let (mut owners, mut places) = (Owners::default(), Vec::new());
+    for (index, input) in inputs.iter().enumerate() {
+        for group in 0..input.groups() {
+            let columns = Columns::read(input, group)?;
+            let first = input.first_row(group);
+            for row in 0..columns.rows {
+                places.push(columns.place(&mut owners, index, first, row));
+            }
+        }
+    }
+    let ranks = owners.ranks();
+    for place in &mut places {
+        place.owner = ranks[place.owner as usize];
+    }
+    places.sort_unstable();
+    places.dedup_by(|one, other| one.is_copy_of(other));
+    Ok(places)
+}
+
+/// The rows of a group by input.
+pub(super) fn by_input(group: &[Place], inputs: usize) -> Vec<Picked> {
+    let mut rows: Vec<Vec<(usize, usize)>> = vec![Vec::new(); inputs];
+    for (place, row) in group.iter().enumerate() {
+        rows[row.input()].push((row.row(), place));
+    }
+    let picked = |mut rows: Vec<(usize, usize)>| {
+        rows.sort_unstable();
+        let (rows, places) = rows.into_iter().unzip();
+        Picked { rows, places }
+    };
+    rows.into_iter().map(picked).collect()
+}
+
+/// Topics and subscriptions, numbered as they come.
+#[derive(Default)]
+struct Owners {
+    numbers: BTreeMap<Owner, u32>,
+}
+
+impl Owners {
+    fn number(&mut self, owner: Owner) -> u32 {
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry(owner).or_insert(next)
+    }
+
+    /// The rank of each number in the order of the names.
+    fn ranks(&self) -> Vec<u32> {
+        let mut ranks = vec![0; self.numbers.len()];
+        for (rank, number) in (0..).zip(self.numbers.values()) {
+            ranks[*number as usize] = rank;
+        }
+        ranks
+    }
+}
+
+/// The columns that say the order, of one row group.
+struct Columns {
+    topics: Cells,
+    subscriptions: Cells,
+    times: Cells,
+    ids: Cells,
+    rows: usize,
+}
+
+impl Columns {
+    fn read(input: &Opened, group: usize) -> Result<Self, LogError> {
+        let text = |name| input.group_column(group, name, ColumnType::Text);
+        Ok(Self {
+            topics: text("topic")?,
+            subscriptions: text("subscription")?,
+            times: input.group_column(group, "time", ColumnType::Time)?,
+            ids: text("record_id")?,
+            rows: input.group_rows(group),
+        })
+    }
+
+    fn place(&self, owners: &mut Owners, input: usize, first: usize, row: usize) -> Place {
+        let owner = (bytes(&self.topics, row).to_vec(), bytes(&self.subscriptions, row).to_vec());
+        let time = match &self.times {
+            Cells::Time(times) => times.get(row).copied().flatten().unwrap_or_default(),
+            _ => 0,
+        };
+        Place {
+            owner: owners.number(owner),
+            time: Reverse(time),
+            id: id(bytes(&self.ids, row)),
+            input: u32::try_from(input).unwrap_or(u32::MAX),
+            row: u32::try_from(first + row).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+fn bytes(cells: &Cells, row: usize) -> &[u8] {
+    match cells {
+        Cells::Text(texts) => texts.get(row).and_then(Option::as_ref).map_or(&[], ByteArray::data),
+        _ => &[],
+    }
+}
+
+/// The number that an id of ours is, or a digest of one that is not.
+fn id(id: &[u8]) -> u128 {
+    let number = std::str::from_utf8(id).ok().filter(|text| text.len() == 32);
+    let number = number.and_then(|text| u128::from_str_radix(text, 16).ok());
+    number
+        .unwrap_or_else(|| u128::from(XxHash64::oneshot(0, id)) << 64 | u128::from(XxHash64::oneshot(1, id)))
+}

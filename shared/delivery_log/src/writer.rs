@@ -1,0 +1,134 @@
+//! Files of records.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::writer::SerializedFileWriter;
+use posthaste_core::delivery_log::{COLUMNS, Record};
+use posthaste_core::model::{LOG_ROW_GROUP_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};
+
+use crate::cells::Cells;
+use crate::error::{LogError, broken};
+use crate::footer::notes;
+use crate::schema::{StoredColumn, own_columns, properties, schema};
+
+/// The size of row groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowGroups {
+    /// Most records in one.
+    pub records_max: usize,
+    /// Bytes of long texts in one before the next is begun.
+    pub bytes_max: usize,
+}
+
+impl Default for RowGroups {
+    fn default() -> Self {
+        Self { records_max: LOG_ROW_GROUP_RECORDS_MAX, bytes_max: LOG_ROW_GROUP_BYTES_MAX }
+    }
+}
+
+/// A file that is being written, row group by row group.
+pub(crate) struct FileWriter<W: Write + Send> {
+    writer: SerializedFileWriter<Counted<W>>,
+    columns: Vec<StoredColumn>,
+}
+
+/// A sink, and the number of bytes that went into it.
+struct Counted<W> {
+    sink: W,
+    bytes: u64,
+}
+
+/// The bytes of a file of records. In it they are sorted by topic, subscription and time, the newest first.
+pub fn write_file(records: &[Record], groups: RowGroups) -> Result<Bytes, LogError> {
+    // A record has some 700 bytes, so that sorting them themselves would take longer than all else.
+    let mut sorted: Vec<&Record> = records.iter().collect();
+    sorted.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
+    write(&sorted, groups).map(Bytes::from).map_err(LogError::write)
+}
+
+fn write(records: &[&Record], groups: RowGroups) -> Result<Vec<u8>, ParquetError> {
+    let mut file = FileWriter::new(Vec::new(), own_columns(), groups.records_max, notes(None))?;
+    for range in group_ranges(records, groups) {
+        let records = &records[range];
+        file.write_group(|index, _| Ok(Cells::of(records, &COLUMNS[index])))?;
+    }
+    file.finish().map(|(file, _)| file)
+}
+
+fn group_ranges(records: &[&Record], groups: RowGroups) -> Vec<Range<usize>> {
+    let (mut ranges, mut start, mut bytes) = (Vec::new(), 0, 0);
+    for (index, record) in records.iter().enumerate() {
+        bytes += long_text_bytes(record);
+        if index + 1 - start >= groups.records_max || bytes >= groups.bytes_max {
+            ranges.push(start..index + 1);
+            (start, bytes) = (index + 1, 0);
+        }
+    }
+    if start < records.len() {
+        ranges.push(start..records.len());
+    }
+    ranges
+}
+
+fn long_text_bytes(record: &Record) -> usize {
+    record.payload.as_ref().map_or(0, |payload| payload.as_str().len())
+}
+
+impl<W: Write + Send> FileWriter<W> {
+    pub(crate) fn new(
+        sink: W,
+        columns: Vec<StoredColumn>,
+        group_records: usize,
+        notes: Vec<KeyValue>,
+    ) -> Result<Self, ParquetError> {
+        let properties = properties(&columns, group_records, notes)?;
+        let sink = Counted { sink, bytes: 0 };
+        Ok(Self { writer: SerializedFileWriter::new(sink, schema(&columns)?, properties)?, columns })
+    }
+
+    /// Writes a row group. `cells` makes the values of a column, one column at a time.
+    pub(crate) fn write_group(
+        &mut self,
+        mut cells: impl FnMut(usize, &StoredColumn) -> Result<Cells, ParquetError>,
+    ) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for (index, column) in self.columns.iter().enumerate() {
+            let cells = cells(index, column)?;
+            let mut writer = group.next_column()?.ok_or_else(|| broken("a column is missing"))?;
+            cells.write(&mut writer, column.required)?;
+            writer.close()?;
+        }
+        group.close().map(drop)
+    }
+
+    /// Bytes that were written by now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.writer.bytes_written() as u64
+    }
+
+    pub(crate) fn note(&mut self, note: KeyValue) {
+        self.writer.append_key_value_metadata(note);
+    }
+
+    /// Ends the file, and gives its sink back with the number of its bytes.
+    pub(crate) fn finish(self) -> Result<(W, u64), ParquetError> {
+        let Counted { sink, bytes } = self.writer.into_inner()?;
+        Ok((sink, bytes))
+    }
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.sink.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}

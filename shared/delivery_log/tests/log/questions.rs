@@ -1,0 +1,206 @@
+//! Look-ups and lists answer what a walk over all records answers.
+
+use posthaste_core::delivery_log::{
+    Kind, LogResult, LookUp, Record, RecordFilter, StatusRange, histories, without_duplicates,
+};
+use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
+use posthaste_delivery_log::LogFile;
+use proptest::prelude::*;
+
+use crate::support::{
+    DAY, HOUR_MS, Memory, Reader, SMALL, any_records, fresh, hour_of_records, in_order, merge_all, merged,
+    record, rows, take_reads,
+};
+
+/// Three hours: one of fresh files, one of both with copies, one that is merged.
+fn three_hours() -> (Memory, Vec<Record>) {
+    let hours = [0, 1, 2].map(|hour| hour_of_records(hour, 300));
+    let merged_file = |records: &[Record]| {
+        let files = records.chunks(60).map(|it| posthaste_delivery_log::write_file(it, SMALL).unwrap());
+        let limits = posthaste_delivery_log::MergeLimits { groups: SMALL, ..Default::default() };
+        merge_all(files.collect(), limits).remove(0)
+    };
+    let memory = Memory::default()
+        .with(merged(0, 0), merged_file(&hours[0]))
+        .with(merged(1, 0), merged_file(&hours[1][..200]))
+        .with_records(fresh(1, 40), &hours[1][150..250])
+        .with_records(fresh(1, 50), &hours[1][240..])
+        .with_records(fresh(2, 0), &hours[2][..150])
+        .with_records(fresh(2, 30), &hours[2][150..]);
+    (memory, hours.concat())
+}
+
+#[tokio::test]
+async fn every_record_is_found_by_its_event_and_by_its_request() {
+    let (memory, records) = three_hours();
+    let (reader, files) = memory.reader();
+    for record in records.iter().step_by(7) {
+        let by_event = LookUp { event_id: record.event_id.clone(), ..LookUp::default() };
+        let by_request = LookUp { webhook_id: record.webhook_id.clone(), ..LookUp::default() };
+        let in_topic = LookUp { topic: Some(record.topic.clone()), ..by_event.clone() };
+        for look_up in [by_event, by_request, in_topic] {
+            assert_eq!(
+                reader.look_up(&files, &look_up).await.unwrap().records,
+                std::slice::from_ref(record),
+                "{look_up:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let (memory, records) = three_hours();
+    let (reader, files) = memory.reader();
+    let known = records[0].event_id.clone();
+    for look_up in [
+        LookUp { event_id: Some("event-x".into()), ..LookUp::default() },
+        LookUp { event_id: Some(String::new()), ..LookUp::default() },
+        LookUp { event_id: known.clone(), topic: Some("other".into()), ..LookUp::default() },
+        LookUp {
+            event_id: known.clone(),
+            from: Some(Timestamp::from_millis(DAY + HOUR_MS)),
+            ..LookUp::default()
+        },
+        LookUp { event_id: known, to: Some(records[0].time), ..LookUp::default() },
+    ] {
+        assert_eq!(reader.look_up(&files, &look_up).await.unwrap().records, [], "{look_up:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_history_of_an_event_is_gathered_over_hours() {
+    let retry = record(10, 100);
+    let delivered = Record {
+        record_id: "f".repeat(32),
+        time: Timestamp::from_millis(DAY + HOUR_MS + 5),
+        result: LogResult::Delivered,
+        attempt: 2,
+        payload: None,
+        next_attempt_at: None,
+        ..retry.clone()
+    };
+    let memory = Memory::default()
+        .with_records(fresh(0, 0), &[hour_of_records(0, 10), vec![retry.clone()]].concat())
+        .with_records(fresh(1, 0), &[delivered]);
+    let (reader, files) = memory.reader();
+    let look_up = LookUp { event_id: retry.event_id.clone(), ..LookUp::default() };
+    let histories = histories(reader.look_up(&files, &look_up).await.unwrap().records);
+    assert_eq!(histories.len(), 1);
+    let attempts: Vec<_> = histories[0].attempts().map(|it| it.result.as_str()).collect();
+    assert_eq!((histories[0].state.as_str(), attempts), ("delivered", vec!["retry", "delivered"]));
+    assert_eq!(histories[0].payload, retry.payload);
+}
+
+#[tokio::test]
+async fn lists_are_the_newest_that_are_selected_over_all_pages() {
+    let (memory, records) = three_hours();
+    let (reader, files) = memory.reader();
+    let all = RecordFilter::default();
+    for filter in [
+        all.clone(),
+        RecordFilter { topic: Some("topic-1".into()), ..all.clone() },
+        RecordFilter { topic: Some("topic-1".into()), subscription: Some("sub-4".into()), ..all.clone() },
+        RecordFilter { result: Some(LogResult::Retry), subscription: Some("sub-0".into()), ..all.clone() },
+        RecordFilter { status: Some(503.into()), event_type: Some("type-0".into()), ..all.clone() },
+        RecordFilter { status: StatusRange::parse("2xx"), subscription: Some("sub-1".into()), ..all.clone() },
+        RecordFilter { status: StatusRange::parse("4xx"), ..all.clone() },
+        RecordFilter { kind: Some(Kind::Held), ..all.clone() },
+        RecordFilter { webhook_id: records[77].webhook_id.clone(), ..all.clone() },
+        RecordFilter { from: Some(records[100].time), to: Some(records[700].time), ..all },
+    ] {
+        let expected = in_order(records.iter().filter(|it| filter.matches(it)).cloned().collect());
+        assert_eq!(all_pages(&reader, &files, filter.clone(), 37).await, expected, "{filter:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_that_repeats_without_end_is_cut() {
+    let of_one_id = |records: Vec<Record>| -> Vec<Record> {
+        records.into_iter().map(|it| Record { event_id: Some("same".into()), ..it }).collect()
+    };
+    let (few, many) = (of_one_id(hour_of_records(0, 40)), of_one_id(hour_of_records(1, 1_500)));
+    let memory = Memory::default().with_records(fresh(0, 0), &few).with_records(fresh(1, 0), &many);
+    let (reader, files) = memory.reader();
+    let look_up = LookUp { event_id: Some("same".into()), ..LookUp::default() };
+    let found = reader.look_up(&files, &look_up).await.unwrap();
+    assert_eq!((found.records.len(), found.is_cut), (LOG_LOOK_UP_RECORDS_MAX, true));
+    assert!(found.records.iter().all(|it| it.time.as_millis() >= DAY + HOUR_MS));
+    let to = Some(Timestamp::from_millis(DAY + HOUR_MS));
+    let found = reader.look_up(&files, &LookUp { to, ..look_up }).await.unwrap();
+    assert_eq!((found.records.len(), found.is_cut), (40, false));
+}
+
+#[tokio::test]
+async fn payloads_are_read_where_they_are_asked_for() {
+    let memory = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 20));
+    let calls = memory.calls.clone();
+    let (reader, files) = memory.reader();
+    let all = RecordFilter::default();
+    let whole = reader.list(&files, &all, 20).await.unwrap().records;
+    let (_, bytes) = take_reads(&calls);
+    assert!(whole.iter().all(|record| record.payload.is_some()));
+    reader.forget_footers();
+    let filter = RecordFilter { without_payload: true, ..all };
+    let listed = reader.list(&files, &filter, 20).await.unwrap().records;
+    let without = whole.into_iter().map(|record| Record { payload: None, ..record });
+    assert_eq!(listed, without.collect::<Vec<_>>());
+    assert!(take_reads(&calls).1 < bytes);
+}
+
+#[tokio::test]
+async fn the_last_page_says_so() {
+    let (reader, files) = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 20)).reader();
+    let next = async |limit| reader.list(&files, &RecordFilter::default(), limit).await.unwrap().next;
+    assert_eq!((next(20).await, next(21).await), (None, None));
+    assert!(next(19).await.is_some());
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_is_told_from_one_that_is_damaged() {
+    let memory = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 5));
+    let files = memory.listing();
+    let reader = Memory::default().reader_that_keeps(0);
+    assert!(reader.list(&files, &RecordFilter::default(), 5).await.unwrap_err().is_gone());
+}
+
+async fn all_pages(
+    reader: &Reader,
+    files: &[LogFile],
+    mut filter: RecordFilter,
+    limit: usize,
+) -> Vec<Record> {
+    let mut records = Vec::new();
+    loop {
+        let page = reader.list(files, &filter, limit).await.unwrap();
+        assert!(page.records.len() <= limit);
+        records.extend(page.records);
+        filter.after = page.next;
+        if filter.after.is_none() {
+            return without_duplicates(records);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn any_list_is_as_a_walk_over_all_records(
+        records in any_records(80),
+        limit in 1_usize..9,
+        topic in proptest::option::of("[ab]"),
+        event_type in proptest::option::of("[tu]"),
+        result in proptest::option::of(proptest::sample::select(LogResult::ALL)),
+    ) {
+        let (one, other) = records.split_at(records.len() / 2);
+        let memory = Memory::default()
+            .with(fresh(0, 1), posthaste_delivery_log::write_file(one, rows(9)).unwrap())
+            .with(fresh(0, 2), posthaste_delivery_log::write_file(other, rows(9)).unwrap());
+        let (reader, files) = memory.reader();
+        let filter = RecordFilter { topic, event_type, result, ..RecordFilter::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let listed = runtime.block_on(all_pages(&reader, &files, filter.clone(), limit));
+        prop_assert_eq!(listed, in_order(records.into_iter().filter(|it| filter.matches(it)).collect()));
+    }
+}

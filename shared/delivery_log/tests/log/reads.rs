@@ -1,0 +1,69 @@
+//! The reads of a question, counted: they follow the number of row groups, and not that of records.
+
+use posthaste_core::delivery_log::{LogResult, LookUp, RecordFilter};
+use posthaste_delivery_log::{LogFile, MergeLimits, write_file};
+use posthaste_testkit::Calls;
+
+use crate::support::{Memory, Reader, hour_of_records, merge_all, merged, rows, take_reads, usual};
+
+const HOURS: u8 = 24;
+const RECORDS: u16 = 1_000;
+const GROUP: u16 = 125;
+
+/// Row groups of all files.
+const GROUPS: usize = HOURS as usize * (RECORDS / GROUP) as usize;
+
+/// Most reads of a file's footer.
+const FOOTER_READS: usize = 2;
+
+/// Most reads of a row group that has the record: the columns that decide, and the pages of the others.
+const GROUP_READS: usize = 20;
+
+/// A day of merged files with small row groups, as many as a day of ten million records has.
+fn day() -> Memory {
+    let limits = MergeLimits { groups: rows(GROUP.into()), ..MergeLimits::default() };
+    let merged_hour = |hour| {
+        let files = hour_of_records(hour, RECORDS.into())
+            .chunks(250)
+            .map(|it| write_file(it, usual()).unwrap())
+            .collect();
+        merge_all(files, limits).remove(0)
+    };
+    (0..HOURS.into()).fold(Memory::default(), |memory, hour| memory.with(merged(hour, 0), merged_hour(hour)))
+}
+
+#[tokio::test]
+async fn reads_are_bounded() {
+    let memory = day();
+    let calls = memory.calls.clone();
+    let (reader, files) = memory.reader();
+    look_up_by_id(&reader, &files, &calls).await;
+    newest_failures(&reader, &files, &calls).await;
+}
+
+async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
+    let event_id = hour_of_records(5, RECORDS.into())[500].event_id.clone();
+    let look_up = LookUp { event_id, ..LookUp::default() };
+    for footers in [FOOTER_READS * usize::from(HOURS), 0] {
+        take_reads(calls);
+        assert_eq!(reader.look_up(files, &look_up).await.unwrap().records.len(), 1);
+        let (reads, bytes) = take_reads(calls);
+        assert!(reads <= footers + GROUPS + GROUP_READS, "{reads}");
+        assert!(reads <= 300 && bytes <= 5_000_000, "{reads} reads, {bytes} bytes");
+    }
+}
+
+async fn newest_failures(reader: &Reader, files: &[LogFile], calls: &Calls) {
+    reader.forget_footers();
+    let filter = RecordFilter {
+        topic: Some("topic-1".to_owned()),
+        subscription: Some("sub-4".to_owned()),
+        result: Some(LogResult::Retry),
+        ..RecordFilter::default()
+    };
+    take_reads(calls);
+    let page = reader.list(files, &filter, 3).await.unwrap();
+    let (reads, bytes) = take_reads(calls);
+    assert_eq!(page.records.len(), 3);
+    assert!(reads <= 50 && bytes <= 5_000_000, "{reads} reads, {bytes} bytes");
+}

@@ -1,0 +1,163 @@
+//! Leases that keep two runs of a function apart: an object with a time at which it lapses. It also carries
+//! the checkpoint from one run to the next.
+
+use std::error::Error;
+use std::time::Duration;
+
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::StoredLease;
+use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The object of a lease.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaseObject {
+    /// Its key.
+    pub key: &'static str,
+    /// How long a lease holds when its holder dies: longer than a run may go on.
+    pub length: Duration,
+}
+
+/// A lease as a run finds it.
+#[derive(Debug)]
+pub struct FoundLease<C> {
+    object: LeaseObject,
+    condition: PutCondition,
+    lapses_at: Timestamp,
+    /// The checkpoint of the last run.
+    pub checkpoint: C,
+}
+
+/// A lease that is held.
+#[derive(Debug)]
+pub struct Lease<C> {
+    object: LeaseObject,
+    etag: ETag,
+    holder: String,
+    /// The time at which it lapses.
+    pub lapses_at: Timestamp,
+    /// The checkpoint of the last run.
+    pub checkpoint: C,
+}
+
+impl LeaseObject {
+    /// Reads the lease, whether another run has it or not.
+    pub async fn find<C>(self, store: &impl ObjectStore) -> Result<FoundLease<C>, PortError>
+    where
+        C: Serialize + DeserializeOwned + Default,
+    {
+        let (condition, found) = match store.get(self.key).await? {
+            None => (PutCondition::IfAbsent, None),
+            Some(object) => (PutCondition::IfMatch(object.etag), StoredLease::parse(&object.bytes)),
+        };
+        let (lapses_at, checkpoint) =
+            found.map_or_else(Default::default, |found| (found.lapses_at, found.checkpoint));
+        Ok(FoundLease { object: self, condition, lapses_at, checkpoint })
+    }
+
+    /// Takes the lease; `None` if another run has it.
+    pub async fn take<C>(
+        self,
+        store: &impl ObjectStore,
+        clock: &impl Clock,
+        entropy: &impl Entropy,
+    ) -> Result<Option<Lease<C>>, PortError>
+    where
+        C: Serialize + DeserializeOwned + Default + Clone,
+    {
+        self.find(store).await?.take(store, clock, entropy).await
+    }
+}
+
+impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
+    /// Takes the lease; `None` if another run has it, or took it since it was read.
+    pub async fn take(
+        self,
+        store: &impl ObjectStore,
+        clock: &impl Clock,
+        entropy: &impl Entropy,
+    ) -> Result<Option<Lease<C>>, PortError> {
+        let Self { object, condition, checkpoint, .. } = self;
+        let lapses_at = clock.now() + object.length;
+        // One that lapses later than any that is given has lapsed: it keeps no run out for ever.
+        if self.lapses_at > clock.now() && self.lapses_at <= lapses_at {
+            return Ok(None);
+        }
+        // The checkpoint stays as it is until the run has ended: of a run that is killed the next knows
+        // nothing else.
+        let holder = entropy.uuid().to_string();
+        let lease = StoredLease { lapses_at, holder: holder.clone(), checkpoint: checkpoint.clone() };
+        match store.put(object.key, lease.render(), condition).await {
+            Ok(etag) => Ok(Some(Lease { object, etag, holder, lapses_at, checkpoint })),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<C: Serialize + DeserializeOwned> Lease<C> {
+    /// Lets the lease lapse at once, and leaves this checkpoint. If that fails it lapses by itself, and the
+    /// next run looks where this one did.
+    pub async fn give_back(self, store: &impl ObjectStore, checkpoint: C) {
+        let lapsed = StoredLease { lapses_at: Timestamp::EPOCH, holder: self.holder, checkpoint };
+        let put = store.put(self.object.key, lapsed.render(), PutCondition::IfMatch(self.etag)).await;
+        if let Err(error) = put {
+            tracing::warn!(error = &error as &dyn Error, "lease not given back, it lapses by itself");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::stored::{Checkpoint, WAKE_LEASE};
+    use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::{ManualClock, SeededEntropy};
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    const OBJECT: LeaseObject = LeaseObject { key: WAKE_LEASE, length: Duration::from_secs(90) };
+
+    async fn take(store: &MemoryStore, clock: &ManualClock, seed: u64) -> Option<Lease<Checkpoint>> {
+        OBJECT.take(store, clock, &SeededEntropy::new(seed)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_lease_keeps_others_out_until_it_is_given_back_and_carries_the_checkpoint() {
+        let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
+        let lease = take(&store, &clock, 1).await.unwrap();
+        assert_eq!(lease.checkpoint, Checkpoint::default());
+        assert!(take(&store, &clock, 2).await.is_none());
+        let checkpoint = Checkpoint { held_to: Some("x".to_owned()), ..Checkpoint::default() };
+        lease.give_back(&store, checkpoint.clone()).await;
+        assert_eq!(take(&store, &clock, 2).await.unwrap().checkpoint, checkpoint);
+    }
+
+    #[tokio::test]
+    async fn a_lease_whose_holder_died_lapses_and_one_from_the_future_has_lapsed() {
+        for is_set_back in [false, true] {
+            let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
+            let dead = take(&store, &clock, 1).await.unwrap();
+            if is_set_back {
+                clock.set_back(Duration::from_secs(1));
+            } else {
+                clock.advance(OBJECT.length);
+            }
+            assert!(take(&store, &clock, 2).await.is_some());
+            // It does not take back what is another's by now.
+            dead.give_back(&store, Checkpoint::default()).await;
+            assert!(take(&store, &clock, 3).await.is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn of_two_runs_that_found_a_lease_one_takes_it() {
+        let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
+        let [first, second] = [(); 2].map(|()| OBJECT.find::<Checkpoint>(&store));
+        let (first, second) = (first.await.unwrap(), second.await.unwrap());
+        assert!(first.take(&store, &clock, &SeededEntropy::new(1)).await.unwrap().is_some());
+        assert!(second.take(&store, &clock, &SeededEntropy::new(2)).await.unwrap().is_none());
+    }
+}

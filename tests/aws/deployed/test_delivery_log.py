@@ -1,0 +1,68 @@
+"""The delivery log: attempts of real deliveries, in the files that record writes into the bucket, as DuckDB
+reads them. The files are fetched first: DuckDB's own reader of S3 would be a download."""
+
+import json
+import pathlib
+import tempfile
+
+import duckdb
+
+import waiting
+from case import Case, cloud_event
+from test_schedules import SCHEDULED
+
+QUICKLY = {"schedule": ["PT1S"], "waitFloors": {"503": "PT0S", "default": "PT0S"}}
+
+
+class DeliveryLog(Case):
+    def log(self, query):
+        """The rows of a query over `log`, all files as they lie in the bucket."""
+        with tempfile.TemporaryDirectory() as folder:
+            for key in self.stack.objects(self.stack.log_bucket, "date="):
+                path = pathlib.Path(folder, key)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(self.stack.read(self.stack.log_bucket, key))
+            types = "{'date': DATE, 'hour': VARCHAR}"
+            options = f"hive_partitioning = true, union_by_name = true, hive_types = {types}"
+            source = f"read_parquet('{folder}/**/*.parquet', {options})"
+            return duckdb.sql(query.replace("FROM log", f"FROM {source}")).fetchall()
+
+    def attempts(self, count):
+        """The attempts of the test's topic, once there are so many."""
+        query = (
+            "SELECT event_id, attempt, any_value(status), any_value(result), any_value(payload)"
+            f" FROM log WHERE topic = '{self.topic}' AND kind = 'attempt'"
+            " GROUP BY record_id, event_id, attempt ORDER BY event_id, attempt"
+        )
+
+        def enough():
+            if not self.stack.objects(self.stack.log_bucket, "date="):
+                return None
+            rows = self.log(query)
+            return rows if len(rows) >= count else None
+
+        return waiting.until(enough, f"{count} attempts of {self.topic} in the log")
+
+    def test_attempts_are_in_the_log_with_their_answers(self):
+        self.apply(retryPolicy=QUICKLY)
+        self.post_event(cloud_event("good", data={"n": 1}))
+        self.sink.take(self.path)
+        self.sink.answer(self.path, 503)
+        self.post_event(cloud_event("late", data={"n": 2}))
+        self.sink.take(self.path)
+        self.sink.take(self.path)
+        rows = self.attempts(3)
+        found = [(event, attempt, status, result) for event, attempt, status, result, _ in rows]
+        self.assertEqual(
+            found,
+            [("good", 1, 200, "delivered"), ("late", 1, 503, "retry"), ("late", 2, 200, "delivered")],
+        )
+        self.assertEqual(json.loads(rows[0][-1])["data"], {"n": 1})
+        self.assertIsNone(rows[2][-1], "the payload is kept once")
+
+    def test_the_schedule_merges_what_was_written(self):
+        answer = self.stack.client("lambda").invoke(
+            FunctionName=self.stack.function("record"), Payload=json.dumps(SCHEDULED).encode()
+        )
+        self.assertNotIn("FunctionError", answer)
+        self.assertEqual(answer["Payload"].read(), b"null")

@@ -1,0 +1,108 @@
+//! Records of the delivery log: what deliver sends, and that no fault of their queue sends a webhook twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use posthaste_core::delivery_log::{Kind, LogResult, Origin, Record, parse_records};
+use posthaste_core::model::Timestamp;
+use posthaste_deliver::{DeliverSettings, RecordsSettings};
+use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::Operation;
+use posthaste_testkit::faulty::{Fault, Plan};
+use serde_json::json;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// The records that were sent since the last time.
+async fn records(world: &World) -> Vec<Record> {
+    let mut records = Vec::new();
+    loop {
+        let messages = world.receive(QueueName::Records).await;
+        if messages.is_empty() {
+            return records;
+        }
+        records.extend(messages.iter().flat_map(|it| parse_records(&it.body).expect("a message of records")));
+    }
+}
+
+#[tokio::test]
+async fn every_attempt_of_an_event_is_recorded_and_its_payload_once() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    world.endpoint.answer([Answer::Status(503), Answer::Status(200)]);
+    world.publish(&[event("e1")], DAY).await;
+    world.deliver().await;
+    world.clock.advance(Duration::from_secs(34));
+    world.deliver().await;
+    let records = records(&world).await;
+    let shown = |it: &Record| (it.attempt, it.origin, it.result, it.status, it.payload.is_some());
+    let expected = [
+        (1, Origin::First, LogResult::Retry, Some(503), true),
+        (2, Origin::Retry, LogResult::Delivered, Some(200), false),
+    ];
+    assert_eq!(records.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert_eq!(records[0].webhook_id, records[1].webhook_id);
+    assert_eq!(records[0].delivery_key, records[1].delivery_key);
+    assert_ne!(records[0].record_id, records[1].record_id);
+}
+
+#[tokio::test]
+async fn a_topic_without_a_log_makes_no_record() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    let mut record = world.record().await;
+    record.settings.delivery_log = Some(posthaste_core::model::DeliveryLogMode::Off);
+    world.write_record(record.render()).await;
+    world.publish(&[event("e1")], DAY).await;
+    world.deliver().await;
+    assert_eq!((world.endpoint.take().len(), records(&world).await.len()), (1, 0));
+}
+
+fn answer(body: &str, _: Timestamp) -> u16 {
+    if body.contains("refused") { 400 } else { 200 }
+}
+
+/// Publishes events for an hour, of which one arrives and one is refused. Answers the bodies of all requests.
+async fn an_hour(world: &World) -> Vec<String> {
+    world.subscribe(json!({})).await;
+    world.endpoint.answer([Answer::By(answer)]);
+    for minute in 0..60 {
+        let ids = ["arrives", "refused"].map(|what| event(&format!("{what}-{minute}")));
+        world.publish(&ids, DAY).await;
+        assert_eq!(world.deliver().await.failures, []);
+        world.clock.advance(Duration::from_mins(1));
+    }
+    world.endpoint.take().into_iter().map(|request| request.body).collect()
+}
+
+/// A queue that refuses records for an hour costs the log, and nobody else.
+async fn check(plan: &Plan, settings: RecordsSettings) {
+    let settings = DeliverSettings { records: settings, ..DeliverSettings::default() };
+    let world = World::bounded(&Faults::in_queues(plan), settings);
+    let bodies = an_hour(&world).await;
+    assert_eq!(bodies.iter().collect::<BTreeSet<_>>().len(), 120);
+    assert_eq!(bodies.len(), 120, "a webhook was sent twice");
+    assert!(plan.faults() >= 60, "{}", plan.faults());
+    plan.switch(false);
+    world.publish(&[event("after")], DAY).await;
+    world.deliver().await;
+    let after = records(&world).await;
+    assert!(after.iter().any(|it| it.event_id.as_deref() == Some("after") && it.kind == Kind::Attempt));
+}
+
+#[tokio::test]
+async fn a_queue_that_refuses_records_for_an_hour_sends_no_webhook_twice() {
+    let refuses = Plan::at(Fault::Before(ErrorKind::Other), |effect| effect.port == "records");
+    check(&refuses, RecordsSettings::AWS).await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_refuses_records_for_an_hour_sends_no_webhook_twice() {
+    // Each invocation has one message: its first transaction has the records, and its second has none.
+    let is_odd = std::sync::atomic::AtomicBool::new(false);
+    let refuses = Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
+        effect.operation == Operation::Replace && !is_odd.fetch_xor(true, std::sync::atomic::Ordering::SeqCst)
+    });
+    check(&refuses, RecordsSettings::EMBEDDED).await;
+}
