@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::delivery_log::{Cursor, LogHour, LookUp, Record, RecordFilter, time_in_id};
+use posthaste_core::delivery_log::{Cursor, LogHour, LookUp, RecordFilter, time_in_id};
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{LogError, LogFile, LogReader, LookedUp, RecordPage};
+use posthaste_delivery_log::{LogError, LogFile, LogReader, LookedUp};
 use posthaste_ports::{Evict, Evicted, ObjectStore};
 use posthaste_services::pages::objects;
 
 use crate::answer::{ApiError, unavailable};
+
+pub(crate) use posthaste_delivery_log::RecordPage;
 
 /// Most bytes of footers that are kept. Those of a day of ten million records take 3.2 MB (measured).
 const FOOTER_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -36,17 +38,6 @@ pub struct DeliveryLog<S> {
     reader: Arc<LogReader<S>>,
 }
 
-/// Records of a list.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    /// The records, the newest first.
-    pub(crate) records: Vec<Record>,
-    /// The place to list on from, if there may be more.
-    pub(crate) next: Option<Cursor>,
-    /// Files that are damaged.
-    pub(crate) damaged: Vec<LogError>,
-}
-
 /// The files of an hour.
 type Hour = (LogHour, Vec<LogFile>);
 
@@ -62,21 +53,29 @@ impl<S: ObjectStore> DeliveryLog<S> {
         Self { reader: Arc::new(LogReader::new(store, FOOTER_BYTES_MAX)) }
     }
 
-    /// The records of an event. If there are none since the time in its id, all are searched: the clock of
-    /// its producer may be ahead.
-    pub(crate) async fn event(&self, look_up: LookUp) -> Result<LookedUp, ApiError> {
-        let found = self.look_up(&look_up).await?;
-        let has_time = look_up.event_id.as_deref().and_then(time_in_id).is_some();
-        if !found.records.is_empty() || !has_time {
+    /// The records of an event, searched while `has_time`. If there are none since the time in its id, all are
+    /// searched: the clock of its producer may be ahead.
+    pub(crate) async fn event(
+        &self,
+        look_up: LookUp,
+        has_time: impl Fn() -> bool + Send + Sync,
+    ) -> Result<LookedUp, ApiError> {
+        let found = self.look_up(&look_up, &has_time).await?;
+        let has_time_in_id = look_up.event_id.as_deref().and_then(time_in_id).is_some();
+        if !found.records.is_empty() || found.searched_from.is_some() || !has_time_in_id {
             return Ok(found);
         }
-        self.look_up(&LookUp { whole: true, ..look_up }).await
+        self.look_up(&LookUp { whole: true, ..look_up }, &has_time).await
     }
 
-    async fn look_up(&self, look_up: &LookUp) -> Result<LookedUp, ApiError> {
+    async fn look_up(
+        &self,
+        look_up: &LookUp,
+        has_time: &(impl Fn() -> bool + Sync),
+    ) -> Result<LookedUp, ApiError> {
         for _ in 0..=LISTED_AGAIN_MAX {
             let files = self.files(look_up.earliest(), look_up.to).await?;
-            match self.reader.look_up(&files, look_up).await {
+            match self.reader.look_up_while(&files, look_up, has_time).await {
                 Err(error) if error.is_gone() => {}
                 found => return Ok(found?),
             }
@@ -91,29 +90,19 @@ impl<S: ObjectStore> DeliveryLog<S> {
         filter: &RecordFilter,
         limit: usize,
         has_time: impl Fn() -> bool + Send + Sync,
-    ) -> Result<Listed, ApiError> {
-        if filter.webhook_id.is_some() {
-            return self.list_request(filter, limit).await;
-        }
+    ) -> Result<RecordPage, ApiError> {
         for _ in 0..=LISTED_AGAIN_MAX {
-            let hours = hours(self.files(filter.from, filter.latest()).await?, filter);
-            match self.walk(&hours, filter, limit, &has_time).await {
+            let files = self.files(filter.from, filter.latest()).await?;
+            let page = match filter.webhook_id {
+                Some(_) => self.reader.list_request(&files, filter, limit, &has_time).await,
+                None => self.walk(&hours(files, filter), filter, limit, &has_time).await,
+            };
+            match page {
                 Err(error) if error.is_gone() => {}
-                listed => return Ok(listed?),
+                page => return Ok(page?),
             }
         }
         Err(unavailable().into())
-    }
-
-    /// The records of one request. Bloom filters find them in all hours at once.
-    async fn list_request(&self, filter: &RecordFilter, limit: usize) -> Result<Listed, ApiError> {
-        let RecordFilter { topic, webhook_id, from, .. } = filter.clone();
-        let look_up = LookUp { topic, webhook_id, from, to: filter.latest(), ..LookUp::default() };
-        let LookedUp { mut records, damaged, .. } = self.look_up(&look_up).await?;
-        records.retain(|record| filter.matches(record));
-        let mut listed = Listed { damaged, ..Listed::default() };
-        listed.add(RecordPage { records, next: None, damaged: Vec::new() }, limit, false);
-        Ok(listed)
     }
 
     async fn walk(
@@ -122,15 +111,15 @@ impl<S: ObjectStore> DeliveryLog<S> {
         filter: &RecordFilter,
         limit: usize,
         has_time: &(impl Fn() -> bool + Sync),
-    ) -> Result<Listed, LogError> {
-        let (mut listed, mut rest, mut files) = (Listed::default(), hours, 0);
+    ) -> Result<RecordPage, LogError> {
+        let (mut listed, mut rest, mut files) = (RecordPage::default(), hours, 0);
         while !rest.is_empty() {
             let at_once = (hours.len() - rest.len()).clamp(1, HOURS_AT_ONCE_MAX);
             let (step, later) = rest.split_at(at_once.min(rest.len()));
             for (page, left) in
                 self.list_hours(step, filter, limit).await?.into_iter().zip((0..step.len()).rev())
             {
-                if listed.add(page, limit, left > 0 || !later.is_empty()) {
+                if add(&mut listed, page, limit, left > 0 || !later.is_empty()) {
                     return Ok(listed);
                 }
             }
@@ -168,18 +157,16 @@ impl<S: ObjectStore> DeliveryLog<S> {
     }
 }
 
-impl Listed {
-    /// Adds the records of an hour. Answers whether there are enough now.
-    fn add(&mut self, page: RecordPage, limit: usize, has_older: bool) -> bool {
-        self.damaged.extend(page.damaged);
-        self.records.extend(page.records);
-        let is_over = self.records.len() > limit;
-        self.records.truncate(limit);
-        let is_full = self.records.len() == limit || page.next.is_some();
-        let has_more = is_over || page.next.is_some() || has_older;
-        self.next = self.records.last().filter(|_| is_full && has_more).map(Cursor::behind);
-        is_full
-    }
+/// Adds the records of an hour to a page. Answers whether there are enough now.
+fn add(listed: &mut RecordPage, hour: RecordPage, limit: usize, has_older: bool) -> bool {
+    listed.damaged.extend(hour.damaged);
+    listed.records.extend(hour.records);
+    let is_over = listed.records.len() > limit;
+    listed.records.truncate(limit);
+    let is_full = listed.records.len() == limit || hour.next.is_some();
+    let has_more = is_over || hour.next.is_some() || has_older;
+    listed.next = listed.records.last().filter(|_| is_full && has_more).map(Cursor::behind);
+    is_full
 }
 
 /// The files by hour, the newest first, without hours that have nothing of the list.
@@ -192,7 +179,8 @@ fn hours(files: Vec<LogFile>, filter: &RecordFilter) -> Vec<Hour> {
 }
 
 fn too_many() -> Problem {
-    let detail = format!("the log has more than {FILES_MAX} files since then: name a later time");
+    let detail =
+        format!("the log has more than {FILES_MAX} files in the time that is asked for; begin later");
     Problem::new(ProblemKind::BadRequest).member("from").detail(detail)
 }
 

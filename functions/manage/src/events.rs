@@ -9,15 +9,14 @@ use posthaste_core::api::events::{
     DeliveryView, EventQuery, EventView, LogNote, RecordPage, RecordQuery, RecordView,
 };
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::delivery_log::{Cursor, RecordFilter, histories};
+use posthaste_core::delivery_log::{Cursor, LookUp, RecordFilter, histories};
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
-use posthaste_delivery_log::LogError;
+use posthaste_delivery_log::{LogError, LookedUp};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
 use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
-use crate::delivery_log::Listed;
 use crate::document::{BadRequests, LargeObject, Problems, UnknownTopic};
 use crate::extract::{Path, Query, TopicPath};
 use crate::manage::{Manage, Managed};
@@ -25,6 +24,10 @@ use crate::paging::{Page, cursor};
 
 /// The time after which a list answers what it has found, and where to go on.
 const LIST_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The time after which a look-up answers what it has found. Two rounds of reads that begin just before its
+/// end, and a search of the dead letters, still end before the request's time limit.
+const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The path of an event.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -40,7 +43,8 @@ pub(crate) struct EventPath {
 /// Show what became of an event
 ///
 /// One entry for each delivery of the event to a subscription, with its attempts. The log has an event from
-/// its first attempt on: until then the list is empty, and the note says so. At most 1,000 records are read.
+/// its first attempt on: until then the list is empty, and the note says so. At most 1,000 records are read,
+/// the newest, and for at most ten seconds; the note says if there may be more.
 #[utoipa::path(get, path = "/topics/{topic}/events/{id}", tag = "events", params(EventPath, EventQuery),
     responses((status = 200, description = "The deliveries of the event", body = EventView),
         LargeObject, BadRequests, UnknownTopic, Problems))]
@@ -51,8 +55,8 @@ pub(crate) async fn show_event<P: Ports>(
 ) -> Answer<EventView> {
     let complete_until = manage.log_complete_until();
     let record = manage.load(&topic).await?;
-    let found = manage.log.event(query.look_up(&topic, &id)).await?;
-    if found.records.is_empty() && record.is_none() {
+    let found = manage.log_event(query.look_up(&topic, &id)).await?;
+    if found.records.is_empty() && found.searched_from.is_none() && record.is_none() {
         return Err(unknown_topic(&topic).into());
     }
     let histories = histories(found.records);
@@ -61,6 +65,7 @@ pub(crate) async fn show_event<P: Ports>(
         is_unknown: histories.is_empty(),
         is_off: manage.is_log_off(record.as_ref()),
         is_cut: found.is_cut,
+        searched_from: found.searched_from,
         damaged: &damaged,
     };
     let (retention, with_payload) = (manage.settings.log.retention, query.payload.unwrap_or_default());
@@ -119,6 +124,12 @@ pub(crate) fn is_empty(page: &RecordPage) -> bool {
 }
 
 impl<P: Ports> Manage<P> {
+    /// The records of an event, as far as there is time.
+    pub(crate) async fn log_event(&self, look_up: LookUp) -> Result<LookedUp, ApiError> {
+        let until = self.clock.monotonic() + LOOK_UP_TIME_MAX;
+        self.log.event(look_up, || self.clock.monotonic() < until).await
+    }
+
     /// One page of records, the subscriptions under the names that were written.
     pub(crate) async fn log_page(
         &self,
@@ -129,13 +140,12 @@ impl<P: Ports> Manage<P> {
         let complete_until = self.log_complete_until();
         let until = self.clock.monotonic() + LIST_TIME_MAX;
         let listed = self.log.list(&filter, items, || self.clock.monotonic() < until).await?;
-        let Listed { records, next, damaged } = listed;
-        let damaged = named(&damaged);
+        let damaged = named(&listed.damaged);
         let note = LogNote { is_off: self.is_log_off(record), damaged: &damaged, ..LogNote::default() };
-        let rows = records.into_iter().map(RecordView::from);
+        let rows = listed.records.into_iter().map(RecordView::from);
         let rows =
             rows.map(|row| RecordView { subscription: written_name(record, &row.subscription), ..row });
-        let (records, cursor) = (rows.collect(), next.map(|next| cursor(&next.to_string())));
+        let (records, cursor) = (rows.collect(), listed.next.map(|next| cursor(&next.to_string())));
         Ok(RecordPage { records, complete_until, note: note.text(), cursor })
     }
 

@@ -7,11 +7,10 @@ use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
-use posthaste_core::delivery_log::{
-    DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
-};
-use posthaste_core::model::{Status, Subscription, SubscriptionName, TopicName};
+use posthaste_core::delivery_log::{LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text};
+use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::release::{ReplayMessage, Resend};
+use posthaste_delivery_log::LookedUp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, Ports, PutCondition};
 use posthaste_services::send_all;
 use serde::Deserialize;
@@ -76,13 +75,14 @@ pub(crate) async fn resend<P: Ports>(
     if to.status == Status::Disabled {
         return Err(Problem::new(ProblemKind::WrongState).detail(DISABLED).into());
     }
-    let histories = manage.histories(&path, &id).await?;
+    let LookedUp { records, searched_from, .. } = manage.records_towards(&path, &id).await?;
+    let histories = histories(records);
     let chosen = choose(&histories, &to.created, request.key.as_deref());
     // A dead letter does not say its delivery's key: with one, only the log can tell.
     if request.key.is_some() && matches!(chosen, Err(NoneToSendAgain::Unknown)) {
-        return Err(unknown(false));
+        return Err(unknown(searched_from, false));
     }
-    let found = manage.payload_of(&chosen, to, &id).await?;
+    let found = manage.payload_of(&chosen, to, &id, searched_from).await?;
     let (key, kept) = (format!("{}-0", manage.entropy.uuid().simple()), found.webhook_id.as_deref());
     let default_time_to_live = topic.default_time_to_live;
     let resend = Resend { key: &key, webhook_id: kept, subscription: to, default_time_to_live };
@@ -98,13 +98,11 @@ pub(crate) async fn resend<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    /// The deliveries of an event to a subscription that the log has.
-    async fn histories(&self, path: &SubscriptionPath, id: &str) -> Result<Vec<DeliveryHistory>, ApiError> {
-        let look_up =
-            LookUp { topic: Some(path.topic.folded()), event_id: Some(log_text(id)), ..LookUp::default() };
-        let mut records = self.log.event(look_up).await?.records;
-        records.retain(|record| record.subscription == path.name.folded());
-        Ok(histories(records))
+    /// The records of an event towards a subscription.
+    async fn records_towards(&self, path: &SubscriptionPath, id: &str) -> Result<LookedUp, ApiError> {
+        let (topic, subscription) = (Some(path.topic.folded()), Some(path.name.folded()));
+        let event_id = Some(log_text(id));
+        self.log_event(LookUp { topic, subscription, event_id, ..LookUp::default() }).await
     }
 
     /// The payload of the delivery that was chosen or, where the log has none, of a dead letter.
@@ -113,10 +111,11 @@ impl<P: Ports> Manage<P> {
         chosen: &Result<ToSendAgain<'_>, NoneToSendAgain>,
         to: &Subscription,
         id: &str,
+        searched_from: Option<Timestamp>,
     ) -> Result<Found, ApiError> {
         match chosen {
             Ok(chosen) => self.kept_payload(chosen, to, id).await,
-            Err(NoneToSendAgain::Unknown) => self.dead_letter_of(to, id).await,
+            Err(NoneToSendAgain::Unknown) => self.dead_letter_of(to, id, searched_from).await,
             Err(NoneToSendAgain::Former) => Err(former(to).into()),
             Err(NoneToSendAgain::Several(keys)) => Err(several(keys).into()),
         }
@@ -145,8 +144,10 @@ fn note(is_waiting: bool, keeps_webhook_id: bool) -> String {
 /// The path that shows what becomes of the event.
 fn location(topic: &TopicName, id: &str) -> String {
     let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    // A plus sign is a space in a query only.
-    format!("/topics/{topic}/events/{}", id.replace('+', "%20"))
+    // A plus sign is a space in a query only, and a segment of dots is a step in the path.
+    let id = id.replace('+', "%20");
+    let id = if matches!(&*id, "." | "..") { id.replace('.', "%2E") } else { id };
+    format!("/topics/{topic}/events/{id}")
 }
 
 fn former(to: &Subscription) -> Problem {

@@ -24,8 +24,6 @@ pub(crate) struct Ask<'a> {
     from: i64,
     /// The first time that is too late.
     to: i64,
-    /// Whether the times of rows are needed.
-    needs_time: bool,
     /// The statuses that a row may have.
     status: Option<StatusRange>,
     without_payload: bool,
@@ -33,9 +31,13 @@ pub(crate) struct Ask<'a> {
 
 impl<'a> From<&'a LookUp> for Ask<'a> {
     fn from(ask: &'a LookUp) -> Self {
-        let texts = [("topic", &ask.topic), ("event_id", &ask.event_id), ("webhook_id", &ask.webhook_id)];
-        let needs_time = ask.from.is_some() || ask.to.is_some();
-        Self::new(texts.into_iter().filter_map(text).collect(), ask.earliest(), ask.to, needs_time)
+        let texts = [
+            ("topic", &ask.topic),
+            ("subscription", &ask.subscription),
+            ("event_id", &ask.event_id),
+            ("webhook_id", &ask.webhook_id),
+        ];
+        Self::new(texts.into_iter().filter_map(text).collect(), ask.earliest(), ask.to)
     }
 }
 
@@ -50,7 +52,7 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
         let kind = ask.kind.map(Kind::as_str).map(|word| ("kind", Value::Text(word)));
         let result = ask.result.map(LogResult::as_str).map(|word| ("result", Value::Text(word)));
         let texts = texts.into_iter().filter_map(text);
-        let asked = Self::new(texts.chain(kind).chain(result).collect(), ask.from, ask.latest(), true);
+        let asked = Self::new(texts.chain(kind).chain(result).collect(), ask.from, ask.latest());
         Self { status: ask.status, without_payload: ask.without_payload, ..asked }
     }
 }
@@ -60,21 +62,16 @@ fn text<'a>((name, text): (&'static str, &'a Option<String>)) -> Option<(&'stati
 }
 
 impl<'a> Ask<'a> {
-    fn new(
-        equal: Vec<(&'static str, Value<'a>)>,
-        from: Option<Timestamp>,
-        to: Option<Timestamp>,
-        needs_time: bool,
-    ) -> Self {
+    fn new(equal: Vec<(&'static str, Value<'a>)>, from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
         let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let (from, to) = (from.map_or(i64::MIN, ms), to.map_or(i64::MAX, ms));
-        Self { equal, from, to, needs_time, status: None, without_payload: false }
+        Self { equal, from, to, status: None, without_payload: false }
     }
 
-    /// The columns to look at: first that of statuses, and at last that of times, where those are needed.
+    /// The columns to look at: first that of statuses, where it is needed, and at last that of times.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &'static str> + '_ {
         let equal = self.equal.iter().map(|(name, _)| *name);
-        self.status.map(|_| STATUS).into_iter().chain(equal).chain(self.needs_time.then_some(TIME))
+        self.status.map(|_| STATUS).into_iter().chain(equal).chain([TIME])
     }
 
     /// Whether the records that are found have the values of a column.
@@ -108,7 +105,7 @@ impl<'a> Ask<'a> {
         let is_equal = |((_, value), cells): (&(&'static str, Value<'a>), &Cells)| cells.is(row, *value);
         self.status.is_none_or(has_status)
             && self.equal.iter().zip(cells).all(is_equal)
-            && (!self.needs_time || self.is_at(time(cells, row)))
+            && self.is_at(time(cells, row))
     }
 
     fn is_at(&self, time: i64) -> bool {
@@ -137,7 +134,7 @@ fn may_have_status(chunk: &ColumnChunkMetaData, asked: StatusRange) -> bool {
         && statuses.min_opt().is_none_or(|min| *min <= i32::from(last))
 }
 
-/// The time of a row. `cells` end with those of the times; without them it is 0.
+/// The time of a row. `cells` end with those of the times.
 pub(crate) fn time(cells: &[Cells], row: usize) -> i64 {
     match cells.last() {
         Some(Cells::Time(times)) => times.get(row).copied().flatten().unwrap_or_default(),

@@ -13,6 +13,7 @@ mod list;
 mod log_file;
 mod look_up;
 mod merge;
+mod newest;
 mod reader;
 mod schema;
 mod segments;

@@ -9,13 +9,14 @@ use crate::ask::Ask;
 use crate::error::LogError;
 use crate::group::Found;
 use crate::log_file::LogFile;
+use crate::newest::{cursor_time, keep_newest, times};
 use crate::reader::LogReader;
 
 /// Row groups that are read side by side, before it is seen whether there are enough rows.
 const GROUPS_AT_ONCE: usize = 8;
 
 /// A page of a list.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RecordPage {
     /// The records, the newest first, each once. A page may be shorter than its limit though there are more.
     pub records: Vec<Record>,
@@ -79,28 +80,11 @@ fn hours(files: &[LogFile], filter: &RecordFilter) -> BTreeMap<LogHour, Vec<LogF
 /// Whether a page is full of rows that are newer than all that are still to be read.
 fn are_enough(found: &[Found], filter: &RecordFilter, limit: usize, next: i64) -> bool {
     let at_cursor = filter.after.as_ref().map(cursor_time);
-    let rows = found.iter().flat_map(|found| &found.rows);
-    rows.filter(|(_, time)| *time > next && Some(*time) != at_cursor).count() > limit
+    times(found).filter(|time| *time > next && Some(*time) != at_cursor).count() > limit
 }
 
-fn cursor_time(cursor: &Cursor) -> i64 {
-    i64::try_from(cursor.time.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Drops rows that are too old for the page. Which of the rows of one moment come first is said by their ids,
-/// which are not read yet; so all of those stay, and all of the cursor's moment.
-fn keep_newest(found: &mut [Found], after: Option<&Cursor>, limit: usize) {
-    let at_cursor = after.map(cursor_time);
-    let times = found.iter().flat_map(|found| found.rows.iter().map(|(_, time)| *time));
-    let mut times: Vec<i64> = times.filter(|time| Some(*time) != at_cursor).collect();
-    times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
-    let Some(oldest) = times.get(limit.saturating_sub(1)).copied() else { return };
-    for found in found {
-        found.rows.retain(|(_, time)| *time >= oldest || Some(*time) == at_cursor);
-    }
-}
-
-fn page(mut records: Vec<Record>, limit: usize, damaged: Vec<LogError>) -> RecordPage {
+/// The page of records that are sorted.
+pub(crate) fn page(mut records: Vec<Record>, limit: usize, damaged: Vec<LogError>) -> RecordPage {
     let has_more = records.len() > limit;
     records.truncate(limit);
     let next = records.last().filter(|_| has_more).map(Cursor::behind);

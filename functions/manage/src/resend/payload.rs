@@ -9,7 +9,7 @@ use posthaste_core::api::ReplayRequest;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{DeliveryHistory, Record, ToSendAgain};
 use posthaste_core::events::{Envelope, Event};
-use posthaste_core::model::{Schema, Subscription};
+use posthaste_core::model::{Schema, Subscription, Timestamp};
 use posthaste_core::release::Selection;
 use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
 use posthaste_core::stored::{Restored, layout};
@@ -85,7 +85,13 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The newest dead letter of this id, where the log has no record of the event.
-    pub(super) async fn dead_letter_of(&self, to: &Subscription, id: &str) -> Result<Found, ApiError> {
+    /// `searched_from` says how far the log was searched, if not wholly.
+    pub(super) async fn dead_letter_of(
+        &self,
+        to: &Subscription,
+        id: &str,
+        searched_from: Option<Timestamp>,
+    ) -> Result<Found, ApiError> {
         let soon = self.clock.now() + STORE_AHEAD_MAX;
         let all = Selection::new(&to.topic, &to.name, &ReplayRequest::default(), soon);
         let all = all.map_err(|_| unusable_record())?;
@@ -106,7 +112,8 @@ impl<P: Ports> Manage<P> {
                 break;
             }
         }
-        newest.map(|letter| Found { event: letter.event, webhook_id: None }).ok_or_else(|| unknown(is_cut))
+        let found = newest.map(|letter| Found { event: letter.event, webhook_id: None });
+        found.ok_or_else(|| unknown(searched_from, is_cut))
     }
 
     /// The newest dead letter of this id in an object; `None` if the object is gone too.
@@ -173,7 +180,10 @@ fn gone(chosen: &ToSendAgain<'_>) -> Problem {
     Problem::new(ProblemKind::PayloadGone).detail(detail)
 }
 
-pub(super) fn unknown(is_cut: bool) -> ApiError {
-    let cut = if is_cut { SEARCH_CUT } else { "" };
-    Problem::new(ProblemKind::NotFound).detail(format!("{UNKNOWN}{cut}")).into()
+pub(super) fn unknown(searched_from: Option<Timestamp>, is_cut: bool) -> ApiError {
+    let log =
+        searched_from.map(|since| format!("; the log was only searched back to {since}, for its length"));
+    let letters = if is_cut { SEARCH_CUT } else { "" };
+    let detail = format!("{UNKNOWN}{}{letters}", log.unwrap_or_default());
+    Problem::new(ProblemKind::NotFound).detail(detail).into()
 }

@@ -87,6 +87,38 @@ async fn an_event_of_another_schema_and_an_id_with_slashes_are_sent_again() {
 }
 
 #[tokio::test]
+async fn an_id_of_dots_has_a_path_that_is_no_step() {
+    let api = Api::with_billing().await;
+    write(&api, &[with_payload(delivered("..", 30))]);
+    let answer = resend(&api, "%2E%2E", json!({})).await;
+    assert_eq!((answer.status, answer.header("location")), (202, "/topics/Orders/events/%2E%2E"));
+}
+
+/// Another subscription has more records of the id than a look-up answers, all of them newer.
+#[tokio::test]
+async fn records_of_other_subscriptions_hide_none() {
+    let api = Api::with_billing().await;
+    let of_audit =
+        |attempt| Record { subscription: "audit".to_owned(), ..another(refused("1", 20), attempt) };
+    let records: Vec<_> = (1..=1_001).map(of_audit).chain([with_payload(delivered("1", 30))]).collect();
+    write(&api, &records);
+    assert_eq!(resend(&api, "1", json!({})).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_search_that_did_not_end_is_told_from_an_id_that_is_nowhere() {
+    for body in [json!({}), json!({ "key": "x" })] {
+        let api = Api::with_billing().await;
+        let hours: Vec<_> = (0..40).map(|hour| delivered("1", hour * 60)).collect();
+        write(&api, &hours);
+        api.log.slow_reads(&api.clock, std::time::Duration::from_secs(11));
+        let problem = resend(&api, "2", body).await.problem(404, "about:blank");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("only searched back to 2026-11-2"), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn two_requests_make_two_deliveries_under_one_webhook_id() {
     let api = Api::with_billing().await;
     write(&api, &[with_payload(delivered("1", 30))]);

@@ -12,6 +12,8 @@ use crate::model::{Timestamp, hex};
 pub struct LookUp {
     /// The topic, in lower case; `None` for every one.
     pub topic: Option<String>,
+    /// The subscription, in lower case; `None` for every one.
+    pub subscription: Option<String>,
     /// The event's id, as [`log_text`](super::log_text) has it.
     pub event_id: Option<String>,
     /// The request's `webhook-id`.
@@ -70,6 +72,7 @@ impl LookUp {
     /// Whether a record is one that is looked for.
     pub fn matches(&self, record: &Record) -> bool {
         is_asked(self.topic.as_ref(), Some(&record.topic))
+            && is_asked(self.subscription.as_ref(), Some(&record.subscription))
             && is_asked(self.event_id.as_ref(), record.event_id.as_ref())
             && is_asked(self.webhook_id.as_ref(), record.webhook_id.as_ref())
             && self.from.is_none_or(|from| record.time >= from)
@@ -110,8 +113,7 @@ impl RecordFilter {
 
     /// The time at which, and after which, no record can be.
     pub fn latest(&self) -> Option<Timestamp> {
-        let after = self.after.as_ref().map(|after| after.time + Duration::from_millis(1));
-        self.to.into_iter().chain(after).min()
+        self.to.into_iter().chain(self.after.as_ref().map(Cursor::end)).min()
     }
 }
 
@@ -132,6 +134,12 @@ impl Cursor {
         let time = time.parse().ok().map(Timestamp::from_millis)?;
         hex::parse::<16>(record_id)?;
         Some(Self { time, record_id: record_id.to_owned() })
+    }
+
+    /// The time at which, and after which, no record comes behind this place.
+    fn end(&self) -> Timestamp {
+        let is_last_of_time = self.record_id == RECORD_ID_LAST;
+        self.time + Duration::from_millis(u64::from(!is_last_of_time))
     }
 
     /// Whether a record comes behind this place.
@@ -214,6 +222,8 @@ mod tests {
         let by_event = LookUp { event_id: Some("order-1".into()), ..LookUp::default() };
         check(by_event.clone(), true);
         check(LookUp { topic: Some("other".into()), ..by_event.clone() }, false);
+        check(LookUp { subscription: Some("billing".into()), ..by_event.clone() }, true);
+        check(LookUp { subscription: Some("audit".into()), ..by_event.clone() }, false);
         check(LookUp { webhook_id: Some("msg_0b0e-0".into()), ..by_event.clone() }, true);
         check(LookUp { event_id: Some("order-2".into()), ..by_event }, false);
     }
@@ -292,7 +302,9 @@ mod tests {
         let before = Timestamp::from_millis(hour.start().as_millis() - 1);
         assert!(place.is_before(&at(before)));
         let filter = RecordFilter { after: Some(place), ..RecordFilter::default() };
-        assert!(filter.may_be_in(hour.before()));
+        assert!(filter.may_be_in(hour.before()) && !filter.may_be_in(hour));
+        let inside = Some(Cursor { time: hour.start(), record_id: "0".repeat(32) });
+        assert!(RecordFilter { after: inside, ..RecordFilter::default() }.may_be_in(hour));
     }
 
     proptest! {

@@ -114,21 +114,102 @@ async fn lists_are_the_newest_that_are_selected_over_all_pages() {
     }
 }
 
+/// Records that all have one event's id, and one request's.
+fn of_one_id(records: Vec<Record>) -> Vec<Record> {
+    let same = |it| Record { event_id: Some("same".into()), webhook_id: Some("msg_same".into()), ..it };
+    records.into_iter().map(same).collect()
+}
+
+fn same_id() -> LookUp {
+    LookUp { event_id: Some("same".into()), ..LookUp::default() }
+}
+
 #[tokio::test]
-async fn an_id_that_repeats_without_end_is_cut() {
-    let of_one_id = |records: Vec<Record>| -> Vec<Record> {
-        records.into_iter().map(|it| Record { event_id: Some("same".into()), ..it }).collect()
-    };
+async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
     let (few, many) = (of_one_id(hour_of_records(0, 40)), of_one_id(hour_of_records(1, 1_500)));
-    let memory = Memory::default().with_records(fresh(0, 0), &few).with_records(fresh(1, 0), &many);
+    let (early, late) = many.split_at(700);
+    // The files of the hour lie in the order of their keys, which is not that of their times.
+    let memory = Memory::default()
+        .with_records(fresh(0, 0), &few)
+        .with_records(fresh(1, 1), early)
+        .with_records(fresh(1, 0), late);
     let (reader, files) = memory.reader();
-    let look_up = LookUp { event_id: Some("same".into()), ..LookUp::default() };
-    let found = reader.look_up(&files, &look_up).await.unwrap();
-    assert_eq!((found.records.len(), found.is_cut), (LOG_LOOK_UP_RECORDS_MAX, true));
-    assert!(found.records.iter().all(|it| it.time.as_millis() >= DAY + HOUR_MS));
+    let found = reader.look_up(&files, &same_id()).await.unwrap();
+    let newest = in_order(many)[..LOG_LOOK_UP_RECORDS_MAX].to_vec();
+    assert_eq!((found.records, found.is_cut), (newest, true));
     let to = Some(Timestamp::from_millis(DAY + HOUR_MS));
-    let found = reader.look_up(&files, &LookUp { to, ..look_up }).await.unwrap();
-    assert_eq!((found.records.len(), found.is_cut), (40, false));
+    let found = reader.look_up(&files, &LookUp { to, ..same_id() }).await.unwrap();
+    assert_eq!((found.records.len(), found.is_cut, found.searched_from), (40, false, None));
+}
+
+#[tokio::test]
+async fn a_look_up_can_be_for_one_subscription() {
+    let records = of_one_id(hour_of_records(0, 300));
+    let (reader, files) = Memory::default().with_records(fresh(0, 0), &records).reader();
+    let look_up = LookUp { subscription: Some("sub-4".into()), ..same_id() };
+    let expected = in_order(records.into_iter().filter(|it| look_up.matches(it)).collect());
+    assert_eq!(reader.look_up(&files, &look_up).await.unwrap().records, expected);
+}
+
+#[tokio::test]
+async fn the_records_of_a_request_come_in_pages_without_an_end_of_their_own() {
+    let hours = [of_one_id(hour_of_records(0, 700)), of_one_id(hour_of_records(1, 700))];
+    let memory = Memory::default().with_records(fresh(0, 0), &hours[0]).with_records(fresh(1, 0), &hours[1]);
+    let (reader, files) = memory.reader();
+    let sub = |name: &str| Some(name.to_owned());
+    for (subscription, limit) in [(None, 300), (sub("sub-2"), 7), (sub("sub-2"), 1_000)] {
+        let mut filter =
+            RecordFilter { webhook_id: Some("msg_same".into()), subscription, ..RecordFilter::default() };
+        let expected = hours.concat().into_iter().filter(|it| filter.matches(it)).collect();
+        let mut records = Vec::new();
+        loop {
+            let page = reader.list_request(&files, &filter, limit, || true).await.unwrap();
+            assert!(page.records.len() <= limit);
+            records.extend(page.records);
+            filter.after = page.next;
+            if filter.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(records, in_order(expected), "{limit}");
+    }
+}
+
+/// Forty hours with a record of the same id each.
+fn forty_hours() -> Memory {
+    (0..40).fold(Memory::default(), |memory, hour| {
+        memory.with_records(fresh(hour, 0), &of_one_id(hour_of_records(hour, 1)))
+    })
+}
+
+#[tokio::test]
+async fn a_search_whose_time_is_over_says_how_far_it_came() {
+    let (reader, files) = forty_hours().reader();
+    let found = reader.look_up_while(&files, &same_id(), || false).await.unwrap();
+    let searched_from = found.searched_from.unwrap();
+    assert!(found.records.len() < 40 && !found.is_cut);
+    let rest = LookUp { to: Some(searched_from), ..same_id() };
+    let older = reader.look_up_while(&files, &rest, || false).await.unwrap();
+    assert_eq!((older.records.len() + found.records.len(), older.searched_from), (40, None));
+    let mut filter = RecordFilter { webhook_id: Some("msg_same".into()), ..RecordFilter::default() };
+    let page = reader.list_request(&files, &filter, 1_000, || false).await.unwrap();
+    assert_eq!(page.records, found.records);
+    filter.after = page.next;
+    let page = reader.list_request(&files, &filter, 1_000, || false).await.unwrap();
+    assert_eq!((page.records, page.next), (older.records, None));
+}
+
+#[tokio::test]
+async fn a_search_that_has_enough_opens_no_older_files() {
+    let many = of_one_id(hour_of_records(50, 1_000));
+    let memory = forty_hours().with_records(fresh(50, 0), &many);
+    let calls = memory.calls.clone();
+    let (reader, files) = memory.reader();
+    let filter = RecordFilter { webhook_id: Some("msg_same".into()), ..RecordFilter::default() };
+    take_reads(&calls);
+    assert_eq!(reader.list_request(&files, &filter, 10, || true).await.unwrap().records.len(), 10);
+    let oldest = fresh(0, 0);
+    assert!(calls.take().iter().all(|call| call.key != oldest));
 }
 
 #[tokio::test]

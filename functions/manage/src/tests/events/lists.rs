@@ -172,6 +172,31 @@ async fn a_rare_record_is_found_over_short_pages() {
     assert_eq!(all_pages(&api, LIST, "result=retry").await, [vec![], vec!["rare"]]);
 }
 
+/// An hour has more files than a request reads, and the one before it has the record.
+#[tokio::test]
+async fn an_hour_of_many_files_stops_no_list() {
+    let api = Api::with_billing().await;
+    write(&api, "a", &[refused("rare", 90)]);
+    let record = delivered("common", 1);
+    let file = write_file(std::slice::from_ref(&record), RowGroups::default()).unwrap();
+    for name in 0..1_000 {
+        api.log.write(&key(LogHour::of(record.time), &name.to_string()), file.clone());
+    }
+    assert_eq!(all_pages(&api, LIST, "result=retry").await, [vec![], vec!["rare"]]);
+}
+
+#[tokio::test]
+async fn a_request_with_more_records_than_a_page_is_listed_wholly() {
+    let api = Api::with_billing().await;
+    let many: Vec<_> = (1..=1_500).map(|attempt| another(refused("a", 5), attempt)).collect();
+    write(&api, "a", &many);
+    for query in
+        ["webhookId=msg_key-of-a&limit=1000", "webhookId=msg_key-of-a&subscription=billing&limit=700"]
+    {
+        assert_eq!(all_pages(&api, LIST, query).await.concat().len(), 1_500, "{query}");
+    }
+}
+
 #[tokio::test]
 async fn the_newest_records_cost_few_reads() {
     let api = Api::with_billing().await;

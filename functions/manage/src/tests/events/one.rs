@@ -164,6 +164,38 @@ async fn a_look_up_is_narrowed_by_time() {
     ask(&api, "order-1", "colour=red").await.problem(400, "about:blank");
 }
 
+/// A log of forty hours, of which each read takes longer than a look-up has.
+async fn slow_log() -> Api {
+    let api = Api::with_billing().await;
+    let hours: Vec<_> =
+        (0..40_u16).map(|n| another(delivered("order-1", u64::from(n) * 60), n + 1)).collect();
+    write(&api, "a", &hours);
+    api.log.slow_reads(&api.clock, Duration::from_secs(11));
+    api
+}
+
+#[tokio::test]
+async fn a_look_up_whose_time_is_over_says_how_far_it_came() {
+    let api = slow_log().await;
+    let found = ask(&api, "order-1", "").await.json();
+    let note = found["note"].as_str().unwrap();
+    assert!(note.starts_with("The search reached its time limit"), "{note}");
+    let (_, since) = note.split_once("`to=").unwrap();
+    let older = ask(&api, "order-1", &format!("to={}", &since[..24])).await.json();
+    let attempts = |answer: &Value| answer["deliveries"][0]["attempts"].as_array().unwrap().len();
+    assert_eq!((attempts(&found) + attempts(&older), older.get("note")), (40, None));
+}
+
+#[tokio::test]
+async fn what_was_not_found_in_time_may_be_there() {
+    for path in ["/topics/orders/events/order-2", "/topics/order/events/order-1"] {
+        let answer = slow_log().await.get(path).await;
+        assert_eq!(deliveries(&answer), Vec::<Value>::new());
+        let note = answer.json()["note"].as_str().unwrap().to_owned();
+        assert!(note.starts_with("No record of this event was found so far."), "{note}");
+    }
+}
+
 fn uuid_of(time: Timestamp) -> String {
     let digits = format!("{:012x}", time.as_millis());
     format!("{}-{}-7abc-8def-0123456789ab", &digits[..8], &digits[8..])

@@ -1,5 +1,7 @@
 //! The note of an answer from the log: what it may lack, and why.
 
+use crate::model::Timestamp;
+
 /// Most damaged files that a note names.
 const FILES_NAMED_MAX: usize = 3;
 
@@ -12,6 +14,8 @@ pub struct LogNote<'a> {
     pub is_off: bool,
     /// Whether there are more records of the id than an answer has.
     pub is_cut: bool,
+    /// The time from which on all was searched, if the search ended before its end.
+    pub searched_from: Option<Timestamp>,
     /// The files that are damaged.
     pub damaged: &'a [&'a str],
 }
@@ -19,11 +23,21 @@ pub struct LogNote<'a> {
 impl LogNote<'_> {
     /// The note; `None` if there is nothing to say.
     pub fn text(self) -> Option<String> {
-        let unknown = self.is_unknown.then(|| UNKNOWN.to_owned());
+        let unknown = if self.searched_from.is_some() { NOT_FOUND_YET } else { UNKNOWN };
+        let unknown = self.is_unknown.then(|| unknown.to_owned());
         let off = self.is_off.then(|| OFF.to_owned());
         let cut = self.is_cut.then(|| CUT.to_owned());
-        let sentences: Vec<_> = [unknown, off, cut, self.damage()].into_iter().flatten().collect();
+        let sentences: Vec<_> =
+            [unknown, self.end(), off, cut, self.damage()].into_iter().flatten().collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    fn end(self) -> Option<String> {
+        let since = self.searched_from?;
+        Some(format!(
+            "The search reached its time limit: it looked back to {since}. `from` and `to` narrow it; with \
+             `to={since}` it goes on from there."
+        ))
     }
 
     fn damage(self) -> Option<String> {
@@ -40,10 +54,12 @@ impl LogNote<'_> {
 const UNKNOWN: &str = "The log has no record of this event. The first record is made with the first attempt, \
                        so an event that was accepted may be waiting for it. Records of old events are gone.";
 
+const NOT_FOUND_YET: &str = "No record of this event was found so far.";
+
 const OFF: &str = "The delivery log of this topic is off, so what happens now is not recorded.";
 
-const CUT: &str = "The id has more records than are shown: name a later `from`, or an earlier `to`, for the \
-                   others.";
+const CUT: &str =
+    "The id has more records than are shown. These are the newest; a `to` before them shows others.";
 
 #[cfg(test)]
 mod tests {
@@ -59,6 +75,17 @@ mod tests {
         check(LogNote { is_unknown: true, ..all }, Some(UNKNOWN));
         check(LogNote { is_unknown: true, is_off: true, ..all }, Some(&format!("{UNKNOWN} {OFF}")));
         check(LogNote { is_cut: true, ..all }, Some(CUT));
+    }
+
+    #[test]
+    fn a_search_that_ended_early_says_how_to_go_on() {
+        let searched_from = Some(Timestamp::EPOCH);
+        let text = LogNote { searched_from, ..LogNote::default() }.text().unwrap();
+        let end = "it looked back to 1970-01-01T00:00:00.000Z. `from` and `to` narrow it; with \
+                   `to=1970-01-01T00:00:00.000Z` it goes on from there.";
+        assert!(text.ends_with(end), "{text}");
+        let text = LogNote { is_unknown: true, searched_from, ..LogNote::default() }.text().unwrap();
+        assert!(text.starts_with(NOT_FOUND_YET) && text.ends_with(end), "{text}");
     }
 
     #[test]
