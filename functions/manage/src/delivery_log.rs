@@ -53,8 +53,8 @@ impl<S: ObjectStore> DeliveryLog<S> {
         Self { reader: Arc::new(LogReader::new(store, FOOTER_BYTES_MAX)) }
     }
 
-    /// The records of an event, searched while `has_time`. If there are none since the time in its id, all are
-    /// searched: the clock of its producer may be ahead.
+    /// The records of an event, searched while `has_time`. If there are none since the time in its id, all
+    /// are searched: the clock of its producer may be ahead.
     pub(crate) async fn event(
         &self,
         look_up: LookUp,

@@ -293,6 +293,9 @@ table! {
     REGISTRY_MAX_AGE_SECONDS: u16 = parsed, None,
         Some(Variable::new("REGISTRY_MAX_AGE_SECONDS", MAX_AGE_SECS, &[Publish, Deliver, Deadletter])
             .default("5").parameter("RegistryMaxAge"));
+    DELIVERY_LOG_RETENTION_DAYS: u16 = parsed, None,
+        Some(Variable::new("DELIVERY_LOG_RETENTION_DAYS", Form::Number(1, 3650), &[Manage])
+            .default("7").parameter("DeliveryLogRetentionDays"));
     REQUESTS_MAX: u16 = parsed, None,
         Some(Variable::new("REQUESTS_MAX", LAMBDA_REQUESTS, &[Deliver]).default("256")
             .parameter("RequestsMax"));
@@ -361,7 +364,17 @@ pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> Manage
         // Each host has a setting of its own for the public URL.
         public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
-        log: LogSettings { mode: values.get(&DELIVERY_LOG).unwrap_or(base.log.mode), ..base.log },
+        log: log_settings(values, base.log),
+    }
+}
+
+/// What manage knows about the delivery log. On AWS the days are those of the bucket's lifecycle.
+fn log_settings(values: &mut impl Values, base: LogSettings) -> LogSettings {
+    let days = values.get(&DELIVERY_LOG_RETENTION_DAYS);
+    LogSettings {
+        mode: values.get(&DELIVERY_LOG).unwrap_or(base.mode),
+        retention: days.map(|days| Duration::from_hours(24) * u32::from(days)).or(base.retention),
+        ..base
     }
 }
 

@@ -213,8 +213,11 @@ const MANAGE: ManageSettings = ManageSettings {
     publish_url: None,
     public_url: None,
     origin: origin::DEFAULT,
-    log: LogSettings { mode: DeliveryLogMode::Payloads, retention: None, delay: LOG_DELAY },
+    log: LogSettings { mode: DeliveryLogMode::Payloads, retention: Some(LOG_RETENTION), delay: LOG_DELAY },
 };
+
+/// The time for which the bucket keeps the delivery log where nothing is set.
+const LOG_RETENTION: Duration = Duration::from_hours(7 * 24);
 
 /// The longest time from an attempt until the delivery log has its record: record's batches gather for a
 /// minute, and one that fails comes again.

@@ -139,6 +139,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let manage: ManageEnvironment = read(&[]).unwrap();
     assert_eq!(manage.dead_letter_bucket, "dead-letters");
     assert_eq!(manage.log_bucket, "log");
+    assert_eq!(manage.settings.log.retention, Some(Duration::from_hours(7 * 24)));
 
     let record: RecordEnvironment = read(&[]).unwrap();
     assert_eq!((record.log_bucket.as_str(), record.records_queue_url.as_str()), ("log", RECORDS));
@@ -331,7 +332,7 @@ fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
 }
 
 #[test]
-fn manage_takes_its_urls_its_origin_and_its_networks() {
+fn manage_takes_its_urls_its_origin_its_networks_and_the_retention() {
     let (url, own) = ("https://abc.lambda-url.eu-central-1.on.aws/", "https://hooks.example.com/");
     let manage: ManageEnvironment = read(&[
         ("PUBLISH_URL", url),
@@ -339,8 +340,10 @@ fn manage_takes_its_urls_its_origin_and_its_networks() {
         ("WEBHOOK_ORIGIN", "events.example.com"),
         ("ALLOW_ENDPOINTS", "10.1.2.3/32"),
         ("DNS_SERVER", "10.0.0.2:5353"),
+        ("DELIVERY_LOG_RETENTION_DAYS", "30"),
     ])
     .unwrap();
+    assert_eq!(manage.settings.log.retention, Some(Duration::from_hours(30 * 24)));
     assert_eq!(manage.settings.publish_url.map(String::from), Some(url.to_owned()));
     assert_eq!(manage.settings.public_url.map(String::from), Some(own.to_owned()));
     assert_eq!(manage.settings.origin, "events.example.com");

@@ -6,6 +6,15 @@ use posthaste_testkit::Calls;
 
 use crate::support::{Memory, Reader, hour_of_records, merge_all, merged, rows, take_reads, usual};
 
+/// Most reads of a look-up in a day of ten million records.
+const LOOK_UP_READS: usize = 300;
+
+/// One GET of S3 Standard, in dollars. <https://aws.amazon.com/s3/pricing/>
+const GET: f64 = 0.0004 / 1_000.0;
+
+/// One LIST of S3 Standard, in dollars. It shows up to 1,000 files. <https://aws.amazon.com/s3/pricing/>
+const LIST: f64 = 0.005 / 1_000.0;
+
 const HOURS: u8 = 24;
 const RECORDS: u16 = 1_000;
 const GROUP: u16 = 125;
@@ -49,8 +58,19 @@ async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
         assert_eq!(reader.look_up(files, &look_up).await.unwrap().records.len(), 1);
         let (reads, bytes) = take_reads(calls);
         assert!(reads <= footers + GROUPS + GROUP_READS, "{reads}");
-        assert!(reads <= 300 && bytes <= 5_000_000, "{reads} reads, {bytes} bytes");
+        assert!(reads <= LOOK_UP_READS && bytes <= 5_000_000, "{reads} reads, {bytes} bytes");
     }
+}
+
+#[test]
+fn the_price_of_a_look_up_is_as_documented() {
+    let page = include_str!("../../../../docs/src/operating/aws.md").replace('\n', " ");
+    let dollars = 1_000.0 * (f64::from(u16::try_from(LOOK_UP_READS).unwrap()) * GET + LIST);
+    let price = format!(
+        "costs {LOOK_UP_READS} GET and one LIST at most for each day of ten million records, so \
+         ${dollars:.3} for a thousand such questions"
+    );
+    assert!(page.contains(&price), "docs/src/operating/aws.md does not say: {price}");
 }
 
 async fn newest_failures(reader: &Reader, files: &[LogFile], calls: &Calls) {

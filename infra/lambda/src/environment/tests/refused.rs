@@ -93,6 +93,8 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     check::<Deliver>("WEBHOOK_ORIGIN", &["two words", "a\r\nb: c", "münchen.example"], origin);
     let modes = "off, attempts or payloads";
     check::<Deliver>("DELIVERY_LOG", &["Off", "all", "false", "payloads "], modes);
+    let days = ["0", "3651", "P7D"];
+    check::<ManageEnvironment>("DELIVERY_LOG_RETENTION_DAYS", &days, "a whole number from 1 to 3650");
     let networks = "networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas";
     check::<Deliver>("ALLOW_ENDPOINTS", &["127.0.0", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
     check::<ManageEnvironment>("ALLOW_ENDPOINTS", &["localhost"], networks);
