@@ -34,13 +34,14 @@ impl Home {
     /// Runs a command of the program's against a server on it, and waits for its end.
     pub fn run(&self, server: &Server, arguments: &[&str]) -> Output {
         let mut command = Command::new(posthaste());
-        command.args(arguments).args(["--url", server.url()]).arg("--data-dir").arg(self.path());
+        // Before the command, so that it may end with `--` and a word.
+        command.args(["--url", server.url()]).arg("--data-dir").arg(self.path()).args(arguments);
         command.output().expect("posthaste starts")
     }
 
     /// The same with `--json`, for commands that must succeed.
     pub fn run_json(&self, server: &Server, arguments: &[&str]) -> Value {
-        let output = self.run(server, &[arguments, &["--json"]].concat());
+        let output = self.run(server, &[&["--json"], arguments].concat());
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?} failed: {error}");
         serde_json::from_slice(&output.stdout).expect("--json answers JSON")

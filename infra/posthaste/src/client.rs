@@ -15,7 +15,7 @@ use posthaste_core::pressure::TARPIT_LIMIT;
 use serde::de::DeserializeOwned;
 use ureq::http::{self, HeaderMap, Method, Request, Response, header};
 use ureq::{AsSendBody, Body};
-use url::{Host, Url};
+use url::{Host, Url, form_urlencoded};
 
 use agent::agent;
 pub use problem::Refusal;
@@ -93,7 +93,7 @@ pub enum ClientError {
     /// The server's answer is not what its API says.
     #[error("failed to read the answer of {url}")]
     Answer {
-        /// The address of the request.
+        /// The server's address.
         url: Url,
         /// The fault in the answer.
         #[source]
@@ -180,8 +180,7 @@ impl Client {
 
     /// Sends a request and returns its success.
     pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
-        let url = self.url(&call);
-        let mut request = Request::builder().method(call.method).uri(url.as_str());
+        let mut request = Request::builder().uri(self.uri(&call)).method(call.method);
         if let Some(key) = call.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
         }
@@ -216,9 +215,9 @@ impl Client {
 
     /// The same, and the JSON as it was written.
     pub fn json_and_text<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<(T, String), ClientError> {
-        let url = self.url(&call);
         let body = self.send(call)?.body;
-        let json = serde_json::from_slice(&body).map_err(|source| ClientError::Answer { url, source })?;
+        let unreadable = |source| ClientError::Answer { url: self.base.clone(), source };
+        let json = serde_json::from_slice(&body).map_err(unreadable)?;
         Ok((json, String::from_utf8_lossy(&body).into_owned()))
     }
 
@@ -243,16 +242,25 @@ impl Client {
         if self.was_heard.load(Ordering::Relaxed) { None } else { scheme::other(&self.base) }
     }
 
-    fn url(&self, call: &Call<'_>) -> Url {
-        let mut url = self.base.clone();
-        // An http(s) URL can always be a base, so there is always a path to extend.
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(&call.path);
+    /// The address of a request. It is no `Url`, which would take a segment of dots for a step in the path.
+    fn uri(&self, call: &Call<'_>) -> String {
+        let path = call.path.iter().map(|segment| format!("/{}", escaped(segment)));
+        let uri = path.fold(self.base.as_str().trim_end_matches('/').to_owned(), |uri, part| uri + &part);
+        if call.query.is_empty() {
+            return uri;
         }
-        if !call.query.is_empty() {
-            url.query_pairs_mut().extend_pairs(&call.query);
-        }
-        url
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&call.query).finish();
+        format!("{uri}?{query}")
+    }
+}
+
+/// A segment of a path, percent-encoded.
+fn escaped(segment: &str) -> String {
+    let escaped: String = form_urlencoded::byte_serialize(segment.as_bytes()).collect();
+    match escaped.as_str() {
+        "." | ".." => escaped.replace('.', "%2E"),
+        // A plus sign is a space in a query only.
+        _ => escaped.replace('+', "%20"),
     }
 }
 
@@ -261,7 +269,7 @@ mod tests {
     use super::*;
 
     fn url(base: &str, call: &Call<'_>) -> String {
-        Client::new(base).unwrap().url(call).to_string()
+        Client::new(base).unwrap().uri(call)
     }
 
     #[test]
@@ -270,6 +278,22 @@ mod tests {
             Call::new(Method::GET, &["topics", "a/b?c"]).query("from", Some("1+2")).query("to", None::<u8>);
         assert_eq!(url("http://h:1", &call), "http://h:1/topics/a%2Fb%3Fc?from=1%2B2");
         assert_eq!(url("https://h/base/", &Call::new(Method::GET, &["health"])), "https://h/base/health");
+    }
+
+    #[test]
+    fn every_segment_is_one_in_the_path() {
+        let check = |segment: &str, expected: &str| {
+            let call = Call::new(Method::GET, &["events", segment, "resend"]);
+            assert_eq!(url("http://h:1", &call), format!("http://h:1/events/{expected}/resend"), "{segment}");
+        };
+        check("a b+c", "a%20b%2Bc");
+        check("ü", "%C3%BC");
+        check("100%", "100%25");
+        check("-1", "-1");
+        check("a.b..c", "a.b..c");
+        check(".", "%2E");
+        check("..", "%2E%2E");
+        check("...", "...");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod source;
 pub(crate) mod subscriptions;
 mod test_event;
 pub(crate) mod topics;
+mod waiting;
 
 pub use apply::{Applied, Checked, check_files, put};
 pub use session::{ADMIN_KEY_FILE, Session, data_dir};

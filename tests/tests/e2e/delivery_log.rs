@@ -120,3 +120,36 @@ fn a_delivered_event_is_sent_again_under_its_webhook_id() {
     assert_eq!((resent["webhookId"].as_str(), requests[1].header("webhook-id")), (webhook_id, webhook_id));
     assert_eq!(requests[0].body, requests[1].body);
 }
+
+#[test]
+fn any_id_is_shown_and_sent_again() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[200]));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    for (index, id) in ["-1", "--all", ".", "..", "a/../b", "a b+c%"].into_iter().enumerate() {
+        topic.publish(&cloud_event(id));
+        endpoint.wait_for("/a", 2 * index + 1);
+        wait_until(&format!("the record of {id}"), || {
+            let event = home.run_json(&server, &["events", "show", "orders", "--", id]);
+            (event["id"] == id && event["deliveries"][0]["state"] == "delivered").then_some(())
+        });
+        let resent = home.run_json(&server, &["events", "resend", "orders", "billing", "--", id]);
+        assert_eq!(resent["id"], id);
+        endpoint.wait_for("/a", 2 * index + 2);
+    }
+}
+
+#[test]
+fn an_event_is_shown_as_of_a_time() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    publish_three(&server, &endpoint);
+    let first = shown(&home, &server, "1", "delivered");
+    let at = first["attempts"][0]["at"].as_str().unwrap();
+    let deliveries = |option| {
+        let event = home.run_json(&server, &["events", "show", "orders", "1", option, at]);
+        event["deliveries"].as_array().unwrap().len()
+    };
+    assert_eq!((deliveries("--from"), deliveries("--to")), (1, 0));
+}

@@ -25,8 +25,14 @@ pub enum EventsCommand {
 pub struct EventsShowArgs {
     /// The topic.
     pub topic: String,
-    /// The event's id.
+    /// The event's id. Put `--` before one that begins with a hyphen.
     pub id: String,
+    /// Only records of this time or later, such as 2026-11-21T10:00:00Z. It makes the answer faster.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only records before this time.
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
     /// Show the event itself too, where the log has it.
     #[arg(long)]
     pub payload: bool,
@@ -51,7 +57,7 @@ pub struct ResendArgs {
     pub topic: String,
     /// The subscription.
     pub subscription: String,
-    /// The event's id.
+    /// The event's id. Put `--` before one that begins with a hyphen.
     pub id: String,
     /// The delivery, as `events show` names it. Needed where a producer gave the id to several events.
     // Not `--key`: that is the admin key.

@@ -59,7 +59,9 @@ Examples:
 pub(super) const EVENTS_SHOW: &str = "\
 Examples:
   posthaste events show orders order-1001
-  posthaste events show orders order-1001 --payload";
+  posthaste events show orders order-1001 --payload
+  posthaste events show orders order-1001 --from 2026-11-21T10:00:00Z
+  posthaste events show orders -- -1001";
 
 pub(super) const EVENTS_LIST: &str = "\
 Examples:

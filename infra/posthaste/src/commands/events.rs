@@ -27,9 +27,10 @@ pub(crate) fn run(session: &Session, command: &EventsCommand) -> Result<Reply, C
 }
 
 fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandError> {
-    let EventsShowArgs { topic, id, payload } = arguments;
+    let EventsShowArgs { topic, id, from, to, payload } = arguments;
     let path = ["topics", topic, "events", id];
-    let call = session.call(Method::GET, &path).query("payload", payload.then_some(true));
+    let call = session.call(Method::GET, &path).query("from", from.as_ref()).query("to", to.as_ref());
+    let call = call.query("payload", payload.then_some(true));
     let (view, text): (EventView, String) = session.client.json_and_text(call)?;
     Ok(shown::event(Reply::exact(&text), topic, &view))
 }

@@ -1,20 +1,15 @@
 //! `dead-letters replay` and `replays`: list, show, cancel.
 
-use std::thread;
-use std::time::Duration;
-
 use posthaste_core::api::{ReplayFailure, ReplayPage, ReplayPreview, ReplayState, ReplayView};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::session::Session;
+use super::waiting::{LOOK_EVERY, rest};
 use crate::cli::{DeadLettersArgs, ReplayArgs, ReplaysCommand};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
-
-/// Time between two requests of `--wait`. A replay makes progress once a minute.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
 
@@ -54,7 +49,7 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
         return Ok(shown(&replay).line(hint));
     }
     while !matches!(replay.state, ReplayState::Done | ReplayState::Cancelled) {
-        rest();
+        rest(LOOK_EVERY);
         replay = ask(session, Method::GET, &replay.id)?;
     }
     let ended = waited(&replay);
@@ -154,11 +149,6 @@ fn failures(reply: Reply, failures: &[ReplayFailure]) -> Reply {
     let index = |failure: &ReplayFailure| failure.index.map(|index| index.to_string()).unwrap_or_default();
     let row = |failure: &ReplayFailure| [failure.key.clone(), index(failure), failure.detail.clone()];
     reply.table(["cannot be queued", "event", "why"], failures.iter().map(row).collect())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a person waits, and their time is real")]
-fn rest() {
-    thread::sleep(LOOK_EVERY);
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::thread;
 use std::time::Duration;
 
 use posthaste_core::api::events::{RecordPage, RecordView};
@@ -10,13 +9,12 @@ use posthaste_core::model::Timestamp;
 use serde_json::json;
 
 use crate::cli::RecordsArgs;
+use crate::client::ClientError;
 use crate::commands::records::{ATTEMPT_HEADER, Question, attempt_row, wanted};
 use crate::commands::session::Session;
+use crate::commands::waiting::{LOOK_EVERY, rest, until_answered};
 use crate::error::{CommandError, Failure};
 use crate::output::{Reply, clean};
-
-/// Time between two requests. A record of `serve` is in the log after a second, and on AWS after minutes.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Columns of the cells of a line. The texts behind them are as long as they are.
 const WIDTHS: [usize; ATTEMPT_HEADER.len()] = [24, 13, 6, 8, 7, 0, 0, 0];
@@ -36,7 +34,8 @@ struct Tail {
     complete_until: Option<Timestamp>,
 }
 
-/// Follows until it fails or the reader of the output is gone. A signal ends the process as it lies.
+/// Follows until it fails for good or the reader of the output is gone. A signal ends the process as it lies.
+/// A first look that fails is the end, since it may be the command that is wrong.
 pub(super) fn run(
     session: &Session,
     path: &[&str],
@@ -48,17 +47,17 @@ pub(super) fn run(
     let pages = RecordsArgs { all: true, ..which.clone() };
     let question = Question { path, subscription: None, which: &pages };
     let first = question.ask(session, |page| page.records.len() >= wanted(which) && is_past_doubt(page))?;
-    // With standard error closed, the note has no reader.
-    let _ = first.note.iter().try_for_each(|note| writeln!(io::stderr(), "{}", clean(note)));
+    first.note.iter().for_each(|note| tell(note));
     let mut fresh = tail.fresh(first);
     fresh.drain(..fresh.len().saturating_sub(wanted(which)));
     let mut is_read =
         (is_json || say(&line(&ATTEMPT_HEADER.map(str::to_uppercase)))?) && print(&fresh, is_json)?;
     while is_read {
-        rest();
+        rest(LOOK_EVERY);
         let from = tail.complete_until.map(|time| time.to_string());
         let later = RecordsArgs { from, all: true, ..which.clone() };
-        let page = Question { which: &later, ..question }.ask(session, |_| false)?;
+        let question = Question { which: &later, ..question };
+        let page = until_answered(|| question.ask(session, |_| false), rest_after)?;
         is_read = print(&tail.fresh(page), is_json)?;
     }
     Ok(Reply::silent())
@@ -111,9 +110,15 @@ fn say(text: &str) -> Result<bool, Unprinted> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a person waits, and their time is real")]
-fn rest() {
-    thread::sleep(LOOK_EVERY);
+/// Says why nothing is printed, and waits.
+fn rest_after(error: &ClientError, wait: Duration) {
+    tell(&format!("{error}; the next try is in {} s", wait.as_secs()));
+    rest(wait);
+}
+
+/// Prints a line beside the records. With standard error closed, it has no reader.
+fn tell(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", clean(text));
 }
 
 #[cfg(test)]

@@ -87,8 +87,9 @@ fn resend(topic: &str, event: &EventView, one: &DeliveryView) -> String {
     let is_of_same = |other: &&DeliveryView| other.subscription == one.subscription;
     let key = if event.deliveries.iter().filter(is_of_same).count() > 1 { Some(&one.key) } else { None };
     let key = key.map(|key| format!(" --delivery {key}")).unwrap_or_default();
+    let end_of_options = if event.id.starts_with('-') { " --" } else { "" };
     let words = [topic, &one.subscription, &event.id].map(quoted).join(" ");
-    clean(&format!("posthaste events resend{key} {words}"))
+    clean(&format!("posthaste events resend{key}{end_of_options} {words}"))
 }
 
 /// A word as a shell reads it.

@@ -129,6 +129,13 @@ fn of_several_deliveries_to_a_subscription_each_is_sent_again_by_its_key() {
 }
 
 #[test]
+fn an_id_that_begins_with_a_hyphen_is_no_option() {
+    let one = delivery(json!({ "resendableUntil": "2026-11-28T10:00:00Z" }));
+    let view = EventView { id: "-1".to_owned(), ..view(json!([one])) };
+    assert!(text(&view).contains("posthaste events resend -- orders billing -1\n"));
+}
+
+#[test]
 fn nothing_from_outside_steers_the_terminal() {
     let until = "2026-11-28T10:00:00Z";
     let one = delivery(json!({ "type": "a\u{1b}[2J", "source": "\u{7}", "resendableUntil": until }));
