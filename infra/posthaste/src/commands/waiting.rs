@@ -20,8 +20,8 @@ pub(super) fn rest(length: Duration) {
     thread::sleep(length);
 }
 
-/// Asks until there is an answer, or a failure that another try cannot change. Before each further try, `rest`
-/// gets the failure and the time to wait.
+/// Asks until there is an answer, or a failure that another try cannot change. Before each further try,
+/// `rest` gets the failure and the time to wait.
 pub(super) fn until_answered<T>(
     mut ask: impl FnMut() -> Result<T, ClientError>,
     mut rest: impl FnMut(&ClientError, Duration),
