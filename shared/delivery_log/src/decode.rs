@@ -8,7 +8,7 @@ use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::index_reader::decode_offset_index;
-use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
@@ -72,11 +72,19 @@ pub(crate) fn page_locations<R: ChunkReader>(
     chunk: &ColumnChunkMetaData,
     index: &R,
 ) -> Result<Vec<PageLocation>, ParquetError> {
+    page_index(chunk, index).map(|index| index.page_locations().clone())
+}
+
+/// The same, with the sizes of the pages.
+pub(crate) fn page_index<R: ChunkReader>(
+    chunk: &ColumnChunkMetaData,
+    index: &R,
+) -> Result<OffsetIndexMetaData, ParquetError> {
     let range = chunk.offset_index_range().ok_or_else(|| broken("a column has no offset index"))?;
     let len = usize::try_from(range.end.saturating_sub(range.start))?;
-    let pages = decode_offset_index(&index.get_bytes(range.start, len)?)?.page_locations().clone();
-    let is_sorted = pages.is_sorted_by(|a, b| a.first_row_index < b.first_row_index);
-    if is_sorted { Ok(pages) } else { Err(broken("pages are not in order")) }
+    let index = decode_offset_index(&index.get_bytes(range.start, len)?)?;
+    let is_sorted = index.page_locations().is_sorted_by(|a, b| a.first_row_index < b.first_row_index);
+    if is_sorted { Ok(index) } else { Err(broken("pages are not in order")) }
 }
 
 fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {

@@ -1,6 +1,7 @@
 //! Errors of the log.
 
 use std::error::Error;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::errors::ParquetError;
@@ -51,16 +52,32 @@ impl LogError {
         Self::Damaged { file: file.to_owned(), source: source.into() }
     }
 
+    /// An error of the Parquet crate. What the operating system refuses says nothing about the bytes.
+    fn of_parquet(file: &str, error: ParquetError) -> Self {
+        match error {
+            ParquetError::External(source) if is_of_system(source.as_ref()) => Self::Read {
+                file: file.to_owned(),
+                source: PortError::caused("read a file in progress", ErrorKind::Other, source),
+            },
+            error => Self::damaged(file, error),
+        }
+    }
+
     pub(crate) fn write(source: ParquetError) -> Self {
         Self::Write(source.into())
     }
+}
+
+/// Whether the operating system made an error, and not a decoder, which uses the same type.
+fn is_of_system(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.raw_os_error().is_some())
 }
 
 /// Decodes bytes of a file. The Parquet crate panics on some bytes that no writer makes; the panic hook has
 /// logged where, and the file counts as damaged.
 pub(crate) fn decode<T>(file: &str, decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, LogError> {
     match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(decoded) => decoded.map_err(|error| LogError::damaged(file, error)),
+        Ok(decoded) => decoded.map_err(|error| LogError::of_parquet(file, error)),
         Err(_) => Err(LogError::damaged(file, "its bytes make no sense")),
     }
 }

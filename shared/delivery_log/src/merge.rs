@@ -6,6 +6,7 @@
 
 mod input;
 mod order;
+mod sizes;
 
 use std::io::{self, Write};
 
@@ -115,7 +116,7 @@ impl<W: Write + Send, O: FnMut(u16) -> io::Result<W>> Merge<'_, W, O> {
     }
 }
 
-/// Rows cut into row groups: by their number, and by the bytes that they take on average in their inputs.
+/// Rows cut into row groups: by their number, and by the bytes that they take in their inputs.
 fn groups<'a>(
     order: &'a [Place],
     inputs: &'a [Opened],

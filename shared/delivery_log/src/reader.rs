@@ -4,7 +4,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use posthaste_core::delivery_log::{MergeNote, Record};
 use posthaste_ports::{Evicted, ObjectStore};
@@ -16,7 +16,7 @@ use crate::footer::{self, Footer};
 use crate::footer_cache::FooterCache;
 use crate::group::{Found, Group};
 use crate::log_file::LogFile;
-use crate::segments::{Segments, coalesce};
+use crate::segments::{Segments, coalesce, pieces};
 
 /// Most ranges that one question reads side by side.
 const CONCURRENCY: usize = 64;
@@ -150,8 +150,25 @@ impl<S: ObjectStore> LogReader<S> {
         if range.start >= range.end || range.end > file.size {
             return Err(LogError::damaged(&file.key, "it names bytes behind its end"));
         }
-        let read = self.store.get_range(&file.key, range).await;
-        read.map_err(|source| LogError::Read { file: file.key.clone(), source })
+        let mut read = Vec::new();
+        for piece in pieces(range) {
+            let bytes = self.store.get_range(&file.key, piece).await;
+            read.push(bytes.map_err(|source| LogError::Read { file: file.key.clone(), source })?);
+        }
+        Ok(joined(read))
+    }
+}
+
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 | 1 => pieces.pop().unwrap_or_default(),
+        _ => pieces
+            .into_iter()
+            .fold(BytesMut::new(), |mut all, piece| {
+                all.extend_from_slice(&piece);
+                all
+            })
+            .freeze(),
     }
 }
 

@@ -13,6 +13,10 @@ use crate::error::broken;
 /// many bytes more of it.
 const GAP_MAX: u64 = 64 * 1024;
 
+/// Longest range that is read at once, in bytes. On AWS a longer answer than 32 MiB is refused, and a question
+/// holds several at a time.
+pub(crate) const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
 /// Parts of a file, in order and apart. Bytes between them are an error.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
@@ -60,19 +64,33 @@ impl ChunkReader for Segments {
     }
 }
 
-/// Joins ranges that overlap or lie near each other.
+/// Joins ranges that overlap or lie near each other, up to [`READ_BYTES_MAX`]. Those that overlap are joined
+/// in any case, so that a part has all bytes of each.
 pub(crate) fn coalesce(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();
     for range in ranges.into_iter().filter(|range| range.start < range.end) {
         match joined.last_mut() {
-            Some(last) if range.start <= last.end.saturating_add(GAP_MAX) => {
-                last.end = last.end.max(range.end);
-            }
+            Some(last) if is_joined(last, &range) => last.end = last.end.max(range.end),
             _ => joined.push(range),
         }
     }
     joined
+}
+
+fn is_joined(last: &Range<u64>, next: &Range<u64>) -> bool {
+    let is_near = next.start <= last.end.saturating_add(GAP_MAX);
+    next.start < last.end || (is_near && next.end.saturating_sub(last.start) <= READ_BYTES_MAX)
+}
+
+/// A range in pieces that are read at once.
+pub(crate) fn pieces(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let mut start = range.start;
+    std::iter::from_fn(move || {
+        let piece = start..range.end.min(start.saturating_add(READ_BYTES_MAX));
+        start = piece.end;
+        (piece.start < piece.end).then_some(piece)
+    })
 }
 
 #[cfg(test)]
@@ -87,6 +105,18 @@ mod tests {
         let at_the_limit = vec![0..1, 1 + GAP_MAX..2 + GAP_MAX, 5 * GAP_MAX..5 * GAP_MAX + 1];
         assert_eq!(coalesce(at_the_limit), [0..2 + GAP_MAX, 5 * GAP_MAX..5 * GAP_MAX + 1]);
         assert_eq!(coalesce(Vec::new()), []);
+    }
+
+    #[test]
+    fn what_is_read_at_once_is_bounded() {
+        let (half, most) = (READ_BYTES_MAX / 2, READ_BYTES_MAX);
+        assert_eq!(coalesce(vec![0..half, half..most]), [0..most]);
+        assert_eq!(coalesce(vec![0..half, half..most + 1]), [0..half, half..most + 1]);
+        assert_eq!(coalesce(vec![0..most, most - 1..most + 1]), [0..most + 1], "a part has all of a range");
+        let all = |range| pieces(range).collect::<Vec<_>>();
+        assert_eq!(all(7..most + 7), [7..most + 7]);
+        assert_eq!(all(7..2 * most + 8), [7..most + 7, most + 7..2 * most + 7, 2 * most + 7..2 * most + 8]);
+        assert_eq!(all(7..7), []);
     }
 
     #[test]

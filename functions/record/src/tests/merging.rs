@@ -2,7 +2,7 @@
 
 use posthaste_core::delivery_log::LookUp;
 use posthaste_core::stored::RECORD_LEASE;
-use posthaste_ports::ObjectStore;
+use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_testkit::{Fault, Operation};
 
 use super::*;
@@ -110,6 +110,29 @@ async fn a_damaged_file_is_set_aside_and_the_others_are_merged() {
     assert_eq!((report.damaged, report.files, report.hours_left), (1, 2, 0));
     assert_eq!((kit.files(), kit.ids().await.len()), ([1, 0], all.len() - 10));
     assert_eq!(kit.log.under("damaged/"), [(format!("damaged/{}", keys[1]), Bytes::from("no Parquet"))]);
+}
+
+#[tokio::test]
+async fn a_file_that_the_store_does_not_answer_is_not_damaged() {
+    for operation in [Operation::Get, Operation::GetRange] {
+        for kind in [ErrorKind::Other, ErrorKind::TimedOut, ErrorKind::Denied] {
+            let plan = Plan::at(Fault::Before(kind), move |effect| {
+                effect.operation == operation && effect.key.starts_with(HOUR)
+            });
+            let kit = Kit::with(&plan);
+            let all = fill(&kit, 3);
+            let merged = FileName::Merged { id: "m".to_owned(), part: 0 };
+            let late = write_file(&all[..1], RowGroups::default()).unwrap();
+            kit.log.write(&FileKey { hour: LogHour::of(all[0].time), name: merged }.render(), late);
+            kit.close_hour();
+            let report = kit.record.merge().await.unwrap();
+            assert!(plan.faults() > 0, "{operation:?} {kind:?}");
+            assert_eq!((report.damaged, report.hours_left, kit.files()[1]), (0, 1, 3));
+            plan.switch(false);
+            kit.record.merge().await.unwrap();
+            assert_eq!(kit.ids().await, ids_of(&all), "{operation:?} {kind:?}");
+        }
+    }
 }
 
 #[tokio::test]

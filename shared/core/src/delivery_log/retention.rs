@@ -1,6 +1,7 @@
 //! The end of records: how much of a disk the embedded log takes, and which files go. On AWS the bucket's
 //! lifecycle deletes files.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{FileKey, LogHour};
@@ -62,6 +63,13 @@ impl ListedFile {
         let hour = FileKey::parse(key.strip_prefix(DAMAGED).unwrap_or(&key))?.hour;
         Some(Self { key, hour, bytes, modified_at })
     }
+
+    /// The part of the key that all files have that go together: the parts of a merge, or the file alone.
+    fn unit(&self) -> &str {
+        let is_part = FileKey::parse(&self.key).is_some_and(|key| !key.is_fresh());
+        let unit = self.key.rsplit_once('-').filter(|_| is_part);
+        unit.map_or(&self.key, |(unit, _)| unit)
+    }
 }
 
 /// The bytes that the log may take now: as set, and less where the disk fills up. It then makes room until
@@ -84,22 +92,35 @@ pub fn first_kept_hour(now: Timestamp, retention: Duration) -> LogHour {
 }
 
 /// The files that go so that the others take at most so many bytes, the oldest hour first. Only of the newest
-/// hour single files go, the oldest first.
+/// hour single files go, the oldest first. The parts of a merge go together: without one, the others would
+/// look like those of a merge that was cut short.
 pub fn files_over(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile> {
+    let written = first_written(files);
     let mut files: Vec<&ListedFile> = files.iter().collect();
-    files.sort_by_key(|file| (file.hour, file.modified_at, &file.key));
+    files.sort_by_key(|file| (file.hour, written[file.unit()], file.unit(), &file.key));
     let newest = files.last().map(|file| file.hour);
     let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
     let mut over = Vec::new();
     for file in files {
-        let is_begun = over.last().is_some_and(|last: &&ListedFile| last.hour == file.hour);
-        let is_rest = is_begun && newest != Some(file.hour);
+        let is_rest = over.last().is_some_and(|last: &&ListedFile| {
+            last.unit() == file.unit() || (last.hour == file.hour && newest != Some(file.hour))
+        });
         if bytes > bytes_max || is_rest {
             bytes = bytes.saturating_sub(file.bytes);
             over.push(file);
         }
     }
     over
+}
+
+/// The first write of a file of each [`ListedFile::unit`].
+fn first_written(files: &[ListedFile]) -> BTreeMap<&str, Timestamp> {
+    let mut written = BTreeMap::new();
+    for file in files {
+        let first = written.entry(file.unit()).or_insert(file.modified_at);
+        *first = file.modified_at.min(*first);
+    }
+    written
 }
 
 fn share(total: u64, percent: u64) -> u64 {
@@ -190,5 +211,19 @@ mod tests {
         check(&files, 19, &[1, 2, 3, 4]);
         check(&files, 0, &[1, 2, 3, 4, 0]);
         check(&[], 0, &[]);
+    }
+    #[test]
+    fn the_parts_of_a_merge_go_together() {
+        let part = |id: &str, part: u16, written| {
+            let file = file(1, written, 10);
+            ListedFile { key: format!("{}merged-{id}-{part:03}.parquet", file.hour.prefix()), ..file }
+        };
+        let files = [part("b", 0, 1), file(1, 2, 10), part("b", 1, 4), part("a", 0, 3), part("a", 1, 3)];
+        check(&files, 49, &[0, 2]);
+        check(&files, 30, &[0, 2]);
+        check(&files, 29, &[0, 2, 1]);
+        check(&files, 19, &[0, 2, 1, 3, 4]);
+        let aside = ListedFile { key: format!("{DAMAGED}{}", files[0].key), ..files[0].clone() };
+        check(&[aside, files[2].clone()], 19, &[0]);
     }
 }

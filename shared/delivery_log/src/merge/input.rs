@@ -9,13 +9,14 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
-use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescPtr;
 use posthaste_core::delivery_log::{ColumnType, Encoding, column};
 
+use super::sizes::RowSizes;
 use crate::cells::Cells;
-use crate::decode::{ColumnPages, page_locations, row_ranges};
+use crate::decode::{ColumnPages, page_index, row_ranges};
 use crate::error::{LogError, broken, decode};
 use crate::footer::Footer;
 use crate::schema::{StoredColumn, column_type, encoding_of, own_columns};
@@ -87,12 +88,12 @@ pub(super) struct Opened {
     name: String,
     bytes: Arc<InputBytes>,
     footer: Footer,
-    /// By row group and column.
-    pages: Vec<Vec<Vec<PageLocation>>>,
+    /// The places of pages, by row group and column.
+    pages: Vec<Vec<OffsetIndexMetaData>>,
     /// The first row of each row group, and the number of all rows.
     starts: Vec<usize>,
-    /// The bytes that a row of each row group takes in memory, on average.
-    row_bytes: Vec<usize>,
+    /// The bytes that the rows of each row group take in memory.
+    sizes: Vec<RowSizes>,
 }
 
 impl Opened {
@@ -108,8 +109,9 @@ impl Opened {
         for group in 0..footer.meta.num_row_groups() {
             starts.push(starts[group] + footer.rows(group));
         }
-        let row_bytes = footer.meta.row_groups().iter().map(row_bytes).collect();
-        Ok(Self { name, bytes, footer, pages, starts, row_bytes })
+        let groups = footer.meta.row_groups().iter().zip(&pages);
+        let sizes = groups.map(|(group, pages)| RowSizes::new(group, pages)).collect();
+        Ok(Self { name, bytes, footer, pages, starts, sizes })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -128,9 +130,10 @@ impl Opened {
         self.starts[group + 1] - self.starts[group]
     }
 
-    /// The bytes that a row takes in memory: the average of its row group.
+    /// The bytes that a row takes in memory: the average of its pages.
     pub(super) fn row_bytes(&self, row: usize) -> usize {
-        self.row_bytes[self.group_of(row)]
+        let group = self.group_of(row);
+        self.sizes[group].of(row - self.starts[group])
     }
 
     /// A column of a row group; without values if the file does not have it.
@@ -178,7 +181,11 @@ impl Opened {
 
     fn pages_of(&self, group: usize, column: usize) -> ColumnPages<'_> {
         let chunk = self.footer.meta.row_group(group).column(column);
-        ColumnPages { chunk, pages: &self.pages[group][column], group_rows: self.group_rows(group) }
+        ColumnPages {
+            chunk,
+            pages: self.pages[group][column].page_locations(),
+            group_rows: self.group_rows(group),
+        }
     }
 
     /// The columns of the file. An error if one is of a type that the log does not have.
@@ -200,14 +207,9 @@ impl Opened {
     }
 }
 
-fn row_bytes(group: &RowGroupMetaData) -> usize {
-    let bytes: i64 = group.columns().iter().map(|chunk| chunk.uncompressed_size().max(0)).sum();
-    usize::try_from(bytes / group.num_rows().max(1)).unwrap_or_default()
-}
-
-fn pages(footer: &Footer, bytes: &InputBytes) -> Result<Vec<Vec<Vec<PageLocation>>>, ParquetError> {
+fn pages(footer: &Footer, bytes: &InputBytes) -> Result<Vec<Vec<OffsetIndexMetaData>>, ParquetError> {
     let of_group =
-        |group: &RowGroupMetaData| group.columns().iter().map(|chunk| page_locations(chunk, bytes)).collect();
+        |group: &RowGroupMetaData| group.columns().iter().map(|chunk| page_index(chunk, bytes)).collect();
     footer.meta.row_groups().iter().map(of_group).collect()
 }
 

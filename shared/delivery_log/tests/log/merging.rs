@@ -91,6 +91,17 @@ async fn files_on_disk_are_merged_where_they_lie() {
 }
 
 #[test]
+fn a_file_that_the_system_does_not_let_read_is_not_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole");
+    std::fs::write(&path, write_file(&hour_of_records(0, 10), SMALL).unwrap()).unwrap();
+    let closed = std::fs::File::options().write(true).open(path).unwrap();
+    let input = MergeInput::on_disk("whole".to_owned(), closed);
+    let error = merge(vec![input], MergeLimits::default(), |_| Ok(Vec::new())).unwrap_err();
+    assert_eq!((error.damaged_file(), error.to_string()), (None, "failed to read whole".to_owned()));
+}
+
+#[test]
 fn a_sink_that_refuses_fails_the_merge() {
     let file = write_file(&hour_of_records(0, 10), SMALL).unwrap();
     let input = MergeInput::in_memory("a".to_owned(), file);
