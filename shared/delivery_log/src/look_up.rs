@@ -14,7 +14,7 @@ use crate::log_file::LogFile;
 use crate::newest::{cursor_time, keep_newest, times};
 use crate::reader::LogReader;
 
-/// Files whose footers are held at once. Those of the largest files that merges make take 400 KB each.
+/// Files whose footers are held at once. Those of the largest files that merges make take less than 32 MB.
 const FILES_AT_ONCE: usize = 32;
 
 /// Row groups that are searched side by side, before rows that are too old are dropped. An id is in few of

@@ -4,6 +4,7 @@ reads them. The files are fetched first: DuckDB's own reader of S3 would be a do
 import json
 import pathlib
 import tempfile
+from datetime import datetime, timedelta
 
 import duckdb
 
@@ -59,6 +60,40 @@ class DeliveryLog(Case):
         )
         self.assertEqual(json.loads(rows[0][-1])["data"], {"n": 1})
         self.assertIsNone(rows[2][-1], "the payload is kept once")
+
+    def asked(self, *command):
+        """The ids of the records that a list of the program's has."""
+        return {record["recordId"] for record in self.stack.posthaste(*command)["records"]}
+
+    def counted(self, condition):
+        """The ids of the test's records in the files."""
+        query = f"SELECT DISTINCT record_id FROM log WHERE topic = '{self.topic}' AND {condition}"
+        return {identity for (identity,) in self.log(query)}
+
+    def test_manage_answers_what_lies_in_the_files(self):
+        self.apply(retryPolicy=QUICKLY)
+        self.sink.answer(self.path, 503)
+        for identity in ("late", "good", "a/b c"):
+            self.post_event(cloud_event(identity))
+            self.sink.take(self.path)
+        self.sink.take(self.path)
+        self.attempts(4)
+        for result, count in (("delivered", 3), ("retry", 1)):
+            listed = self.asked("events", "list", self.topic, "--result", result)
+            self.assertEqual(listed, self.counted(f"result = '{result}'"))
+            self.assertEqual(len(listed), count)
+        attempts = self.asked("attempts", "list", self.topic, "all")
+        self.assertEqual(attempts, self.counted("kind = 'attempt'"))
+        for identity, count in (("late", 2), ("good", 1), ("a/b c", 1)):
+            (delivery,) = self.stack.posthaste("events", "show", self.topic, identity)["deliveries"]
+            self.assertEqual((delivery["state"], len(delivery["attempts"])), ("delivered", count))
+            self.assertEqual(len(self.counted(f"event_id = '{identity}'")), count)
+            webhook_id = delivery["attempts"][0]["webhookId"]
+            of_request = self.asked("events", "list", self.topic, "--webhook-id", webhook_id)
+            self.assertEqual(of_request, self.counted(f"webhook_id = '{webhook_id}'"))
+            # The days of the bucket's lifecycle, as the template tells manage.
+            until = datetime.fromisoformat(delivery["resendableUntil"])
+            self.assertEqual(until - datetime.fromisoformat(delivery["attempts"][0]["at"]), timedelta(days=7))
 
     def test_the_schedule_merges_what_was_written(self):
         answer = self.stack.client("lambda").invoke(

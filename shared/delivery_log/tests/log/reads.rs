@@ -1,6 +1,7 @@
 //! The reads of a question, counted: they follow the number of row groups, and not that of records.
 
 use posthaste_core::delivery_log::{LogResult, LookUp, RecordFilter};
+use posthaste_core::model::{LOG_FILE_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};
 use posthaste_delivery_log::{LogFile, MergeLimits, write_file};
 use posthaste_testkit::Calls;
 
@@ -60,6 +61,18 @@ async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
         assert!(reads <= footers + GROUPS + GROUP_READS, "{reads}");
         assert!(reads <= LOOK_UP_READS && bytes <= 5_000_000, "{reads} reads, {bytes} bytes");
     }
+}
+
+/// A look-up holds the footers of 32 files. Where all have the greatest size, and records of 50 bytes, they take
+/// no more than the cache of `manage` does.
+#[tokio::test]
+async fn the_footers_of_a_step_take_no_more_than_the_cache() {
+    let (reader, files) = day().reader();
+    let look_up = LookUp { event_id: Some("none".to_owned()), ..LookUp::default() };
+    reader.look_up(&files, &look_up).await.unwrap();
+    let groups_of_a_file = usize::try_from(LOG_FILE_BYTES_MAX).unwrap() / 50 / LOG_ROW_GROUP_RECORDS_MAX;
+    let step = reader.footer_bytes() / GROUPS * groups_of_a_file * 32;
+    assert!(step <= 32 << 20, "{step} bytes");
 }
 
 #[test]
