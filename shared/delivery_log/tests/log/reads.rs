@@ -63,8 +63,8 @@ async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
     }
 }
 
-/// A look-up holds the footers of 32 files. Where all have the greatest size, and records of 50 bytes, they take
-/// no more than the cache of `manage` does.
+/// A look-up holds the footers of 32 files. Where all have the greatest size, and records of 50 bytes, they
+/// take no more than the cache of `manage` does.
 #[tokio::test]
 async fn the_footers_of_a_step_take_no_more_than_the_cache() {
     let (reader, files) = day().reader();
