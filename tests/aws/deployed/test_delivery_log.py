@@ -71,9 +71,10 @@ class DeliveryLog(Case):
         return {identity for (identity,) in self.log(query)}
 
     def test_manage_answers_what_lies_in_the_files(self):
+        # No id with a slash: the emulator hands on a decoded path, and a function URL of AWS does not.
         self.apply(retryPolicy=QUICKLY)
         self.sink.answer(self.path, 503)
-        for identity in ("late", "good", "a/b c"):
+        for identity in ("late", "good", "a b"):
             self.post_event(cloud_event(identity))
             self.sink.take(self.path)
         self.sink.take(self.path)
@@ -84,7 +85,7 @@ class DeliveryLog(Case):
             self.assertEqual(len(listed), count)
         attempts = self.asked("attempts", "list", self.topic, "all")
         self.assertEqual(attempts, self.counted("kind = 'attempt'"))
-        for identity, count in (("late", 2), ("good", 1), ("a/b c", 1)):
+        for identity, count in (("late", 2), ("good", 1), ("a b", 1)):
             (delivery,) = self.stack.posthaste("events", "show", self.topic, identity)["deliveries"]
             self.assertEqual((delivery["state"], len(delivery["attempts"])), ("delivered", count))
             self.assertEqual(len(self.counted(f"event_id = '{identity}'")), count)
