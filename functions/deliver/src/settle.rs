@@ -9,8 +9,6 @@ pub(crate) mod replace;
 mod successors;
 pub(crate) mod waiting;
 
-use std::future::ready;
-
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::EntryVerdict;
@@ -19,12 +17,12 @@ use posthaste_services::stop_at;
 use tokio::sync::mpsc;
 
 use crate::disable::Disabler;
-use crate::invocation::Invocation;
+use crate::invocation::{EntryRef, Invocation};
 use crate::limits::SETTLED_AT_ONCE_MAX;
 use crate::records::report_lost;
 use crate::send::{Attempted, Settle};
-use ending::{Ender, Ending};
-use group::{Complete, Group, groups};
+use ending::{Complete, Ender, Ending};
+use group::{Group, Recorded, groups};
 use records_queue::RecordsQueue;
 
 /// Settles messages.
@@ -38,11 +36,11 @@ pub(crate) struct Settler<P: Ports> {
 pub(crate) struct Settling<'a, P: Ports> {
     settler: &'a Settler<P>,
     /// The way of messages with records into their group.
-    recorded: mpsc::Sender<Complete>,
+    recorded: mpsc::Sender<Recorded>,
 }
 
 /// The messages that are settled in groups.
-pub(crate) struct Recorded(mpsc::Receiver<Complete>);
+pub(crate) struct ToGather(mpsc::Receiver<Recorded>);
 
 impl<P: Ports> Settle for Settling<'_, P> {
     /// Disables the subscription if its endpoint is gone, notes the verdicts, and settles the messages that
@@ -55,11 +53,10 @@ impl<P: Ports> Settle for Settling<'_, P> {
         if verdicts.iter().any(|(_, verdict)| *verdict != EntryVerdict::NotStarted) {
             self.settler.ender.note_attempt(invocation, &subscription).await;
         }
-        for (at, verdict) in verdicts {
-            if let Some(complete) = invocation.jobs[at.job].judge(at.entry, verdict) {
-                self.complete(invocation, at.job, complete).await;
-            }
-        }
+        let judge = |(at, verdict): (EntryRef, EntryVerdict)| {
+            Some((at.job, invocation.jobs[at.job].judge(at.entry, verdict)?))
+        };
+        self.complete_all(invocation, verdicts.into_iter().filter_map(judge).collect()).await;
     }
 }
 
@@ -69,36 +66,42 @@ impl<P: Ports> Settling<'_, P> {
     pub(crate) async fn settle_unsent(&self, invocation: &Invocation) {
         let jobs = invocation.jobs.iter().enumerate();
         let judged: Vec<_> = jobs.filter_map(|(index, job)| Some((index, job.complete()?))).collect();
-        let settle = |(index, verdicts): (usize, Vec<_>)| self.complete(invocation, index, verdicts);
-        let settled = stream::iter(judged).for_each_concurrent(SETTLED_AT_ONCE_MAX, settle);
+        let settled = self.complete_all(invocation, judged);
         let (clock, end) = (&self.settler.ender.clock, invocation.deadlines.receiving());
         if stop_at(clock, end, settled).await.is_none() {
             tracing::error!("messages handed back, the queue did not take what follows them in time");
         }
     }
 
-    /// Settles a message whose events all have a verdict, or leaves it to a group if it has records.
+    async fn complete_all(&self, invocation: &Invocation, messages: Vec<(usize, Vec<EntryVerdict>)>) {
+        let complete = |(job, verdicts)| self.complete(invocation, job, verdicts);
+        stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, complete).await;
+    }
+
+    /// Settles a message whose events all have a verdict, or leaves it to a group if it has records. It joins
+    /// the group when it is prepared, so that one that is slow to prepare delays no other.
     async fn complete(&self, invocation: &Invocation, job: usize, verdicts: Vec<EntryVerdict>) {
-        let records = invocation.jobs[job].take_records(&verdicts, self.settler.ender.clock.now());
-        let complete = Complete { job, verdicts, records };
-        if !complete.records.is_empty() {
+        let ender = &self.settler.ender;
+        let records = invocation.jobs[job].take_records(&verdicts, ender.clock.now());
+        let ending = ender.prepare(invocation, Complete { job, verdicts }).await;
+        if !records.is_empty() {
             // There is room for each message, and the groups are gathered for as long as this exists.
-            let _ = self.recorded.send(complete).await;
-        } else if let Some(ending) = self.settler.ender.prepare(invocation, complete).await {
-            self.settler.ender.end(invocation, ending).await;
+            let _ = self.recorded.send(Recorded { job, ending, records }).await;
+        } else if let Some(ending) = ending {
+            ender.end(invocation, ending).await;
         }
     }
 }
 
 impl<P: Ports> Settler<P> {
     /// Begins to settle an invocation's messages.
-    pub(crate) fn begin(&self, invocation: &Invocation) -> (Settling<'_, P>, Recorded) {
+    pub(crate) fn begin(&self, invocation: &Invocation) -> (Settling<'_, P>, ToGather) {
         let (recorded, receiver) = mpsc::channel(invocation.jobs.len().max(1));
-        (Settling { settler: self, recorded }, Recorded(receiver))
+        (Settling { settler: self, recorded }, ToGather(receiver))
     }
 
     /// Settles messages in groups, side by side, until no other message can come.
-    pub(crate) async fn settle_recorded(&self, invocation: &Invocation, Recorded(messages): Recorded) {
+    pub(crate) async fn settle_recorded(&self, invocation: &Invocation, ToGather(messages): ToGather) {
         let gathering = self.records.settings.gathering;
         let groups = groups(self.ender.clock.clone(), gathering, messages);
         groups.for_each_concurrent(None, |group| self.settle_group(invocation, group)).await;
@@ -106,10 +109,8 @@ impl<P: Ports> Settler<P> {
 
     async fn settle_group(&self, invocation: &Invocation, group: Group) {
         let (bodies, by_topic) = (group.bodies(), group.records_by_topic(invocation));
-        let messages = stream::iter(group.messages);
-        let prepared = messages.map(|message| self.ender.prepare(invocation, message));
-        let prepared = prepared.buffered(SETTLED_AT_ONCE_MAX).filter_map(ready);
-        let mut endings: Vec<Ending> = prepared.collect().await;
+        let endings = group.messages.into_iter().filter_map(|message| message.ending);
+        let mut endings: Vec<Ending> = endings.collect();
         if let Err(error) = self.send_records(invocation, &mut endings, bodies).await {
             report_lost(&by_topic, &error);
         }
@@ -129,7 +130,7 @@ impl<P: Ports> Settler<P> {
         let Some(first) = first.filter(|_| self.records.settings.in_settling) else {
             return self.records.send(bodies).await;
         };
-        match self.ender.end_with(invocation, &endings[first], &bodies).await {
+        match self.ender.end_with(invocation, &mut endings[first], &bodies).await {
             Ok(()) => {
                 endings.remove(first);
                 Ok(())

@@ -14,6 +14,7 @@ mod failure;
 mod gauges;
 mod inbox;
 mod index;
+mod live;
 mod lock;
 mod options;
 mod queue;
@@ -105,7 +106,7 @@ impl<C: Clock> Local<C> {
             ),
             None => damage::set_aside(&queues, sequence, now),
         };
-        let live_bytes = engine.read(|transaction| scan::scan(transaction, begin.first_sequence, visit))?;
+        let live = engine.read(|transaction| scan::scan(transaction, begin.first_sequence, visit))?;
         let time = clock.clone();
         let shared = Arc::new(Shared {
             engine,
@@ -119,8 +120,10 @@ impl<C: Clock> Local<C> {
             counters: Arc::new(Counters::new(options.batch_points)),
             now: Box::new(move || now_of(&time)),
             disk_reserve_bytes: options.disk_reserve_bytes,
+            records_reserve_bytes: options.records_reserve_bytes,
+            records_bytes_max: options.records_bytes_max,
         });
-        let ended = Committer::spawn(shared.clone(), begin, live_bytes, lock)?;
+        let ended = Committer::spawn(shared.clone(), begin, live, lock)?;
         Ok(Self { handle: Arc::new(Handle { shared, ended }), clock })
     }
 

@@ -12,10 +12,9 @@ use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::late_answers::forget_late;
 use posthaste_services::{Activity, DrainMeter, stop_at};
 
-use super::group::Complete;
 use super::place::Place;
 use super::records_queue::record_message;
-use super::replace::replace;
+use super::replace::{replace, replace_after_failure};
 use super::successors::Successors;
 use crate::invocation::{Invocation, Job, WaitingMessage};
 use crate::notify::DroppedNotices;
@@ -32,6 +31,14 @@ pub(crate) struct Ender<P: Ports> {
     pub(crate) notices: DroppedNotices<P>,
 }
 
+/// A message whose events all have a verdict.
+#[derive(Debug)]
+pub(crate) struct Complete {
+    /// Index into the invocation's jobs.
+    pub(crate) job: usize,
+    pub(crate) verdicts: Vec<EntryVerdict>,
+}
+
 /// A message that may end.
 #[derive(Debug)]
 pub(crate) struct Ending {
@@ -40,6 +47,8 @@ pub(crate) struct Ending {
     successors: Vec<Successor>,
     /// The deliveries that wait in the object store.
     deliveries: Vec<(Place, Delivery)>,
+    /// Whether a transaction with records failed to end it.
+    has_failed: bool,
 }
 
 impl Ending {
@@ -99,7 +108,7 @@ impl<P: Ports> Ender<P> {
             successors.again(delivery, now);
         }
         let Successors { messages: successors, stored: deliveries } = successors;
-        Ending { job: message.job, successors, deliveries }
+        Ending { job: message.job, successors, deliveries, has_failed: false }
     }
 
     /// Ends a message, or leaves it to the end of the invocation if deliveries of it wait in the object
@@ -112,7 +121,7 @@ impl<P: Ports> Ender<P> {
     }
 
     async fn ended(&self, invocation: &Invocation, job: &Job, ending: Ending) {
-        let Ending { successors, deliveries, .. } = ending;
+        let Ending { successors, deliveries, has_failed, .. } = ending;
         if !deliveries.is_empty() {
             return invocation.wait(WaitingMessage { message: job.message.clone(), deliveries, successors });
         }
@@ -122,8 +131,15 @@ impl<P: Ports> Ender<P> {
                 let error = &error as &dyn std::error::Error;
                 return tracing::error!(error, "delivered message not acknowledged");
             }
-        } else if !replace(&*self.queue, invocation, &job.message, successors).await {
-            return;
+        } else {
+            let is_settled = if has_failed {
+                replace_after_failure(&*self.queue, invocation, &job.message, successors).await
+            } else {
+                replace(&*self.queue, invocation, &job.message, successors).await
+            };
+            if !is_settled {
+                return;
+            }
         }
         self.forget_late(invocation, job).await;
     }
@@ -134,7 +150,7 @@ impl<P: Ports> Ender<P> {
     pub(crate) async fn end_with(
         &self,
         invocation: &Invocation,
-        ending: &Ending,
+        ending: &mut Ending,
         records: &[Bytes],
     ) -> Result<(), PortError> {
         let job = &invocation.jobs[ending.job];
@@ -142,7 +158,10 @@ impl<P: Ports> Ender<P> {
         let records = records.map(|message| Successor { to: QueueName::Records, message });
         let successors = ending.successors.iter().cloned().chain(records).collect();
         let replaced = catch_panic(self.queue.replace(&job.message.receipt, successors)).await;
-        replaced.map_err(|panicked| PortError::caused(RECORDING, ErrorKind::Other, panicked))??;
+        let replaced = replaced.map_err(|panicked| PortError::caused(RECORDING, ErrorKind::Other, panicked));
+        let replaced = replaced.flatten();
+        ending.has_failed = replaced.as_ref().is_err_and(|error| error.kind != ErrorKind::NotFound);
+        replaced?;
         invocation.settled(&job.message.id);
         self.forget_late(invocation, job).await;
         Ok(())

@@ -5,38 +5,39 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::delivery_log::{RecordText, join_records};
 use posthaste_core::model::{RECORDS_MESSAGE_BYTES_MAX, TopicName};
 use posthaste_ports::Clock;
 use posthaste_services::timeout;
 use tokio::sync::mpsc;
 
+use super::ending::Ending;
 use crate::invocation::Invocation;
 
 /// Bytes of records with which a group is settled, however short it was gathered. The records of one message
 /// more than that still fit into the same message of the queue, unless they have large payloads.
 const GROUP_BYTES_PREFERRED: usize = RECORDS_MESSAGE_BYTES_MAX - 100_000;
 
-/// A message whose events all have a verdict.
+/// A message whose events all have a verdict, and its records of the delivery log.
 #[derive(Debug)]
-pub(crate) struct Complete {
+pub(crate) struct Recorded {
     /// Index into the invocation's jobs.
     pub(crate) job: usize,
-    pub(crate) verdicts: Vec<EntryVerdict>,
-    /// Its records of the delivery log.
+    /// Its end. `None` if preparing that panicked: it is handed back, and its attempts were made all the
+    /// same.
+    pub(crate) ending: Option<Ending>,
     pub(crate) records: Vec<RecordText>,
 }
 
 /// Messages that are settled together.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    pub(crate) messages: Vec<Complete>,
+    pub(crate) messages: Vec<Recorded>,
     bytes: usize,
 }
 
 impl Group {
-    fn push(&mut self, message: Complete) {
+    fn push(&mut self, message: Recorded) {
         self.bytes += message.records.iter().map(RecordText::bytes).sum::<usize>();
         self.messages.push(message);
     }
@@ -66,7 +67,7 @@ impl Group {
 pub(super) fn groups<C: Clock>(
     clock: C,
     gathering: Duration,
-    messages: mpsc::Receiver<Complete>,
+    messages: mpsc::Receiver<Recorded>,
 ) -> impl Stream<Item = Group> {
     stream::unfold((clock, messages), move |(clock, mut messages)| async move {
         let group = next_group(&clock, gathering, &mut messages).await?;
@@ -77,7 +78,7 @@ pub(super) fn groups<C: Clock>(
 async fn next_group(
     clock: &impl Clock,
     gathering: Duration,
-    messages: &mut mpsc::Receiver<Complete>,
+    messages: &mut mpsc::Receiver<Recorded>,
 ) -> Option<Group> {
     let mut group = Group::default();
     group.push(messages.recv().await?);

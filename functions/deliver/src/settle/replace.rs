@@ -1,6 +1,6 @@
 //! Replaces a message in the delivery queue: its successors are durable before it is deleted.
 
-use posthaste_ports::{ErrorKind, QueueReceiver, Successor};
+use posthaste_ports::{ErrorKind, PortError, QueueReceiver, Successor};
 
 use crate::invocation::{Invocation, MessageHandle};
 
@@ -9,24 +9,46 @@ use crate::invocation::{Invocation, MessageHandle};
 pub(crate) async fn replace(
     queue: &impl QueueReceiver,
     invocation: &Invocation,
-    MessageHandle { id, receipt, .. }: &MessageHandle,
+    message: &MessageHandle,
     successors: Vec<Successor>,
 ) -> bool {
-    match queue.replace(receipt, successors).await {
+    match queue.replace(&message.receipt, successors).await {
         Ok(()) => {}
         Err(error) if error.kind == ErrorKind::NotFound => {
-            tracing::warn!(message_id = %id.0, "message settled by another worker, its visibility ran out");
+            tracing::warn!(
+                message_id = %message.id.0, "message settled by another worker, its visibility ran out"
+            );
         }
         Err(error) => {
-            tracing::error!(
-                message_id = %id.0, error = &error as &dyn std::error::Error,
-                "message handed back, its successors were not written"
-            );
+            report_handed_back(message, &error);
             return false;
         }
     }
-    invocation.settled(id);
+    invocation.settled(&message.id);
     true
+}
+
+/// The same after a try that failed. Such a try may keep the message for as long as the store is away, and
+/// let it go in the end: a receipt that seems stale does not say that the message is settled.
+pub(crate) async fn replace_after_failure(
+    queue: &impl QueueReceiver,
+    invocation: &Invocation,
+    message: &MessageHandle,
+    successors: Vec<Successor>,
+) -> bool {
+    if let Err(error) = queue.replace(&message.receipt, successors).await {
+        report_handed_back(message, &error);
+        return false;
+    }
+    invocation.settled(&message.id);
+    true
+}
+
+fn report_handed_back(message: &MessageHandle, error: &PortError) {
+    tracing::error!(
+        message_id = %message.id.0, error = error as &dyn std::error::Error,
+        "message handed back, its successors were not written"
+    );
 }
 
 #[cfg(test)]

@@ -411,3 +411,11 @@ pub const LOG_DISK_PERCENT_DEFAULT: u64 = 5;
 /// Bytes of the embedded delivery log that are kept although the disk is nearly full: to delete them would
 /// free next to nothing.
 pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
+
+/// Bytes of a disk that the embedded delivery log leaves free: four times what the queues keep for the work
+/// that empties them. So the log stops long before events are refused.
+pub const LOG_DISK_FREE_MIN: u64 = 128 * 1024 * 1024;
+
+/// Most bytes of records that wait in the embedded queue, and never more than the log may take: two hours of
+/// 100 deliveries a second with payloads of 1 KiB.
+pub const RECORDS_WAITING_BYTES_MAX: u64 = 1024 * 1024 * 1024;

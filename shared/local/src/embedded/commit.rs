@@ -2,17 +2,18 @@
 //! callers.
 
 mod effects;
+mod room;
 mod transaction;
 
 use std::sync::Arc;
 
-use posthaste_core::stored::PAYLOADS;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
 use super::engine::Begin;
 use super::failure::EngineError;
-use super::inbox::{Batch, Done, Failed, Job, Work};
+use super::inbox::{Answer, Batch, Done, Failed, Job, Work};
+use super::live::Live;
 use super::lock::FolderLock;
 use super::shared::Shared;
 
@@ -55,8 +56,7 @@ pub(super) struct Committer {
     shared: Arc<Shared>,
     next_sequence: u64,
     commit: u64,
-    /// Bytes of all records and objects, without what the engine adds.
-    live_bytes: u64,
+    live: Live,
     unresolved: Option<Unresolved>,
     // Given back when the thread ends, after the engine is closed.
     _lock: FolderLock,
@@ -67,7 +67,7 @@ impl Committer {
     pub(super) fn spawn(
         shared: Arc<Shared>,
         begin: Begin,
-        live_bytes: u64,
+        live: Live,
         lock: FolderLock,
     ) -> Result<watch::Receiver<()>, EngineError> {
         let (runs, ended) = watch::channel(());
@@ -75,7 +75,7 @@ impl Committer {
             shared,
             next_sequence: begin.first_sequence,
             commit: begin.commit,
-            live_bytes,
+            live,
             unresolved: None,
             _lock: lock,
         };
@@ -126,7 +126,7 @@ impl Committer {
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
-        let (syncs, live_bytes) = (self.shared.engine.syncs(), self.live_bytes);
+        let (syncs, live) = (self.shared.engine.syncs(), self.live);
         match self.write(&batch) {
             Ok(outcomes) => {
                 self.commit += 1;
@@ -141,7 +141,7 @@ impl Committer {
                 let was_refused = error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
                 let recovered = self.recover(was_refused);
                 if !matches!(recovered, Recovered::TookEffect) {
-                    self.live_bytes = live_bytes;
+                    self.live = live;
                 }
                 let is_damage = error.is_damage() && matches!(recovered, Recovered::Undone);
                 if is_damage && batch.len() > 1 && *tries > 0 {
@@ -181,39 +181,6 @@ impl Committer {
         Ok(())
     }
 
-    /// Answers sends with `Full` while the device has no more room than the reserve.
-    fn refuse_for_lack_of_room(&self, mut batch: Batch) -> Batch {
-        // Payloads are a part of what is sent; other objects are what keeps the rest going.
-        let is_send = |job: &Job| match &job.work {
-            Work::Messages { instead_of, .. } => instead_of.is_none(),
-            Work::Put { key, .. } => key.starts_with(PAYLOADS),
-            Work::Redrive { .. } | Work::Delete { .. } => false,
-        };
-        if !batch.jobs.iter().any(is_send) {
-            return batch;
-        }
-        if self.room() >= self.shared.disk_reserve_bytes {
-            return batch;
-        }
-        let (refused, kept) = batch.jobs.into_iter().partition(is_send);
-        batch.jobs = kept;
-        for job in refused {
-            job.refuse(Failed { kind: ErrorKind::Full, cause: None });
-        }
-        batch
-    }
-
-    /// Bytes that can still be stored: on the device, and in the file, which keeps the room of what was
-    /// deleted. Where they cannot be told, the device's own refusal will.
-    fn room(&self) -> u64 {
-        /// The engine gives a large value pages in powers of two.
-        const PAGES_PER_LIVE_BYTES_MAX: u64 = 2;
-        let disk = self.shared.engine.disk();
-        let taken = self.live_bytes.saturating_mul(PAGES_PER_LIVE_BYTES_MAX);
-        let inside = disk.used_bytes().unwrap_or(u64::MAX).saturating_sub(taken);
-        disk.free_bytes().unwrap_or(u64::MAX).saturating_add(inside)
-    }
-
     /// Opens the engine again. A transaction that was refused for lack of room, before anything was synced,
     /// is known to have taken no effect even if that fails.
     fn recover(&mut self, was_refused: bool) -> Recovered {
@@ -231,8 +198,8 @@ impl Committer {
     }
 
     fn succeed(&self, batch: Batch, outcomes: Vec<Outcome>) {
-        let jobs = batch.jobs.into_iter().zip(outcomes);
-        let parts = jobs.map(|(job, outcome)| ((job.work, outcome.clone()), (job.answer, outcome)));
+        let jobs = batch.jobs.into_iter().map(Job::into_parts).zip(outcomes);
+        let parts = jobs.map(|((work, answer), outcome)| ((work, outcome.clone()), (answer, outcome)));
         let (works, answers): (Vec<_>, Vec<_>) = parts.unzip();
         self.apply(works);
         for (answer, outcome) in answers {
@@ -253,14 +220,21 @@ impl Committer {
         let failed = Failed { kind, cause: Some(Arc::new(error)) };
         let refuse = || Err(failed.clone());
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
-        let jobs = batch.jobs.into_iter().zip(outcomes);
-        let jobs = jobs.map(|(job, outcome)| (job.refuse(failed.clone()), outcome)).collect();
-        let ended = Unresolved { jobs, deletes: batch.deletes };
+        let (works, answers): (Vec<_>, Vec<_>) = batch.jobs.into_iter().map(Job::into_parts).unzip();
+        let ended = Unresolved { jobs: works.into_iter().zip(outcomes).collect(), deletes: batch.deletes };
         match recovered {
             Recovered::Undone => self.undo_all(ended),
             Recovered::TookEffect => self.apply(ended.jobs),
             Recovered::Unknown => self.unresolved = Some(ended),
         }
+        answer_all(answers, &failed);
+    }
+
+    /// Refuses jobs. Memory is as before when their callers hear of it: they may try again at once.
+    fn refuse(&self, jobs: Vec<Job>, failed: &Failed) {
+        let (works, answers): (Vec<_>, Vec<_>) = jobs.into_iter().map(Job::into_parts).unzip();
+        works.into_iter().for_each(|work| self.undo(work));
+        answer_all(answers, failed);
     }
 
     /// Restores the memory of before a transaction that took no effect.
@@ -274,9 +248,14 @@ impl Committer {
     /// There is no engine: nothing was begun.
     fn fail(&self, batch: Batch, error: EngineError) {
         let failed = Failed { kind: error.kind(), cause: Some(Arc::new(error)) };
-        for job in batch.jobs {
-            self.undo(job.refuse(failed.clone()));
-        }
+        self.refuse(batch.jobs, &failed);
         self.shared.inbox.delete_again(&batch.deletes);
+    }
+}
+
+fn answer_all(answers: Vec<Answer>, failed: &Failed) {
+    for answer in answers {
+        // A caller that gave up needs no answer.
+        let _: Result<_, _> = answer.send(Err(failed.clone()));
     }
 }

@@ -81,20 +81,21 @@ impl Failed {
     }
 }
 
+/// The way back to a caller.
+pub(super) type Answer = oneshot::Sender<Result<Done, Failed>>;
+
 /// Work, its caller, and the room that it takes until it is done.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) work: Work,
-    pub(super) answer: oneshot::Sender<Result<Done, Failed>>,
+    answer: Answer,
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Job {
-    /// Tells the caller that the work was not done, and gives the work back.
-    pub(super) fn refuse(self, failed: Failed) -> Work {
-        // A caller that gave up needs no answer.
-        let _: Result<_, _> = self.answer.send(Err(failed));
-        self.work
+    /// The work, and the way back to its caller.
+    pub(super) fn into_parts(self) -> (Work, Answer) {
+        (self.work, self.answer)
     }
 }
 
@@ -239,7 +240,8 @@ impl Inbox {
     pub(super) fn refuse_all(&self) {
         let jobs = std::mem::take(&mut self.waiting.lock().jobs);
         for job in jobs {
-            job.refuse(Failed::closed());
+            // A caller that gave up needs no answer.
+            let _: Result<_, _> = job.answer.send(Err(Failed::closed()));
         }
     }
 }

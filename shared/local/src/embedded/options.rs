@@ -1,6 +1,6 @@
 //! Settings of the embedded store.
 
-use posthaste_core::model::MAX_RECEIVE_COUNT;
+use posthaste_core::model::{LOG_DISK_FREE_MIN, MAX_RECEIVE_COUNT, RECORDS_WAITING_BYTES_MAX};
 use posthaste_core::pressure::BatchPointSettings;
 
 /// Settings of the embedded store.
@@ -18,6 +18,11 @@ pub struct LocalOptions {
     /// Sends are refused as `Full` while less than this is free on the device and in the store's own file.
     /// The rest is kept for work that empties the queues: acknowledgements, replacements and state.
     pub disk_reserve_bytes: u64,
+    /// Records of the delivery log are refused as `Full` while less than this is free, so that they never take
+    /// the room of events.
+    pub records_reserve_bytes: u64,
+    /// Most bytes of records that wait. More are refused as `Full`.
+    pub records_bytes_max: u64,
     /// Settings for the count of batch points.
     pub batch_points: BatchPointSettings,
 }
@@ -30,6 +35,8 @@ impl Default for LocalOptions {
             body_cache_bytes: 64 << 20,
             engine_cache_bytes: 64 << 20,
             disk_reserve_bytes: 32 << 20,
+            records_reserve_bytes: LOG_DISK_FREE_MIN,
+            records_bytes_max: RECORDS_WAITING_BYTES_MAX,
             batch_points: BatchPointSettings::default(),
         }
     }

@@ -87,6 +87,11 @@ pub(super) fn is_verifiable(record: &[u8]) -> bool {
     record.first() != Some(&VERSION_WITHOUT_DIGEST)
 }
 
+/// The queue of a record, without a check of its digest.
+pub(super) fn queue_of(record: &[u8]) -> Option<QueueName> {
+    QUEUES.get(usize::from(*record.get(1)?)).copied()
+}
+
 /// The digest of consecutive parts.
 pub(super) fn crc(parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();

@@ -7,6 +7,7 @@ use redb::{
 };
 
 use super::failure::EngineError;
+use super::live::Live;
 use super::record::Header;
 use super::tables::{FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
@@ -32,25 +33,26 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     if format >= FORMAT_WITH_DIGESTS && !has_digests { Err(EngineError::Foreign(DIGESTS)) } else { Ok(()) }
 }
 
-/// Visits every message in the order of sending, and answers how many bytes all records and objects have. A
-/// header that cannot be read is `None`. All numbers must be less than `next`.
+/// Visits every message in the order of sending, and answers the bytes of messages and objects. A header that
+/// cannot be read is `None`. All numbers must be less than `next`.
 pub(super) fn scan(
     transaction: &ReadTransaction,
     next: u64,
     visit: impl FnMut(u64, Option<Header<'_>>),
-) -> Result<u64, EngineError> {
-    let messages = messages(transaction, next, visit)?;
-    Ok(messages.saturating_add(objects(transaction, next)?))
+) -> Result<Live, EngineError> {
+    let mut live = messages(transaction, next, visit)?;
+    live.add(objects(transaction, next)?);
+    Ok(live)
 }
 
 fn messages(
     transaction: &ReadTransaction,
     next: u64,
     mut visit: impl FnMut(u64, Option<Header<'_>>),
-) -> Result<u64, EngineError> {
+) -> Result<Live, EngineError> {
     const TABLE: &str = "messages";
     let table = transaction.open_table(MESSAGES)?;
-    let (mut bytes, mut found, mut last) = (0_u64, 0, None);
+    let (mut live, mut found, mut last) = (Live::default(), 0, None);
     for row in table.iter()? {
         let (sequence, record) = row?;
         let sequence = sequence.value();
@@ -58,11 +60,12 @@ fn messages(
             return Err(EngineError::Misplaced { table: TABLE, row: sequence.to_string() });
         }
         (found, last) = (found + 1, Some(sequence));
-        bytes = bytes.saturating_add(record.value().len() as u64);
-        visit(sequence, Header::read_unverified(record.value()).map(|(header, _)| header));
+        let header = Header::read_unverified(record.value()).map(|(header, _)| header);
+        live.add_message(header.map(|header| header.queue), record.value().len());
+        visit(sequence, header);
     }
     all_found(TABLE, table.len()?, found)?;
-    Ok(bytes)
+    Ok(live)
 }
 
 fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError> {

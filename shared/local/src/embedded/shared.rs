@@ -41,6 +41,8 @@ pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
     pub(super) now: Box<dyn Fn() -> Now + Send + Sync>,
     pub(super) disk_reserve_bytes: u64,
+    pub(super) records_reserve_bytes: u64,
+    pub(super) records_bytes_max: u64,
 }
 
 impl Shared {

@@ -286,3 +286,49 @@ async fn records_are_not_lost_with_a_message_that_another_worker_has() {
     assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
     assert_eq!(invocation.response().failures.len(), 0);
 }
+
+#[tokio::test]
+async fn a_message_that_a_failed_transaction_may_still_keep_is_handed_back() {
+    let tries = std::sync::atomic::AtomicU64::new(0);
+    let keeps = Plan::by(move |effect| {
+        let faults = [ErrorKind::Other, ErrorKind::NotFound].map(Fault::Before);
+        let is_replace = effect.operation == Operation::Replace;
+        let tried = is_replace.then(|| tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst))?;
+        faults.into_iter().nth(usize::try_from(tried).ok()?)
+    });
+    let world = World::with_queues(&keeps, &Plan::none());
+    let (records, failed) = recorded(&world, settler(&world), &[retry(START)]).await;
+    assert_eq!((records.len(), failed), (0, 1));
+}
+
+#[tokio::test]
+async fn a_message_that_is_slow_to_prepare_delays_no_other() {
+    use posthaste_ports::Clock;
+    let world = World::with(&Plan::at(Fault::HangBefore, |_| true), &Plan::none());
+    let mut invocation = logged(&world, 3).await;
+    let noted = subscription(json!({ "autoDeleteOnIdle": "PT10M" }));
+    invocation.jobs[0].subscription = Some(noted);
+    let verdicts = [retry(START + secs(60)), EntryVerdict::Delivered, EntryVerdict::Delivered];
+    let at = |job| EntryRef { job, entry: 0 };
+    let attempted = Attempted {
+        subscription: invocation.jobs[1].subscription.clone().expect("a subscription"),
+        verdicts: verdicts.iter().enumerate().map(|(job, verdict)| (at(job), *verdict)).collect(),
+        is_to_be_disabled: false,
+    };
+    let settler = settler(&world);
+    let (settling, recorded) = settler.begin(&invocation);
+    let of = &invocation;
+    let attempt = async move { settling.attempted(of, attempted).await };
+    let look = async {
+        rest().await;
+        world.clock.advance(RecordsSettings::EMBEDDED.gathering);
+        rest().await;
+        let records: Vec<_> = world.recorded().iter().map(Vec::len).collect();
+        assert_eq!((records, world.calls.count(Operation::Acknowledge)), (vec![2], 2));
+        world.clock.advance(of.deadlines.end);
+    };
+    tokio::join!(attempt, look, settler.settle_recorded(of, recorded));
+    assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [1]);
+    assert!(world.clock.monotonic() >= of.deadlines.end);
+    assert_eq!((invocation.response().failures.len(), world.sent(QueueName::Deliveries).await.len()), (0, 1));
+}

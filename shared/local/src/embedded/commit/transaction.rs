@@ -51,13 +51,14 @@ impl Committer {
                     self.delete(messages, *sequence)?;
                 }
                 for message in new {
-                    self.live_bytes += store(messages, self.next_sequence, message)?;
+                    let bytes = store(messages, self.next_sequence, message)?;
+                    self.live.add_message(Some(message.to), bytes);
                     self.next_sequence += 1;
                 }
             }
             Work::Redrive { messages: moved, .. } => {
                 for (sequence, _) in moved {
-                    redrive(messages, *sequence)?;
+                    self.redrive(messages, *sequence)?;
                 }
             }
             Work::Put { key, bytes, condition, modified_at } => {
@@ -67,8 +68,8 @@ impl Committer {
                 if !holds(condition, known) {
                     return Ok(Err(Failed { kind: ErrorKind::PreconditionFailed, cause: None }));
                 }
-                self.live_bytes = self.live_bytes.saturating_sub(known.map_or(0, |known| known.bytes));
-                self.live_bytes += bytes.len() as u64;
+                self.live.remove(known.map_or(0, |known| known.bytes));
+                self.live.add(bytes.len() as u64);
                 let facts = (number, modified_at.as_millis(), bytes.len() as u64);
                 objects.insert(key.as_str(), facts)?;
                 let mut contents = transaction.open_table(OBJECT_BYTES)?;
@@ -81,8 +82,7 @@ impl Committer {
             Work::Delete { key } => {
                 let mut objects = transaction.open_table(OBJECTS)?;
                 let known = objects.remove(key.as_str())?;
-                let freed = known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes);
-                self.live_bytes = self.live_bytes.saturating_sub(freed);
+                self.live.remove(known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes));
                 let mut contents = transaction.open_table(OBJECT_BYTES)?;
                 contents.remove(key.as_str())?;
                 let mut digests = transaction.open_table(OBJECT_DIGESTS)?;
@@ -93,14 +93,29 @@ impl Committer {
     }
 
     fn delete(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
-        let freed = messages.remove(sequence)?.map_or(0, |record| record.value().len());
-        self.live_bytes = self.live_bytes.saturating_sub(freed as u64);
+        if let Some(record) = messages.remove(sequence)? {
+            self.live.remove_message(record::queue_of(record.value()), record.value().len());
+        }
+        Ok(())
+    }
+
+    /// Changes only the queue of a record and its due time, which is now. A damaged record is not touched:
+    /// memory has its message in the redrive queue, and a receive after the next start puts it there again.
+    fn redrive(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
+        let old = messages.get(sequence)?.map(|record| record.value().to_vec());
+        let Some((header, body)) = old.as_deref().and_then(Header::read) else { return Ok(()) };
+        let moved = Header { queue: QueueName::Redrive, due: header.sent_at, ..header };
+        let bytes = moved.record_bytes(body.len());
+        let mut record = messages.insert_reserve(sequence, bytes)?;
+        moved.write(body, record.as_mut());
+        self.live.remove_message(Some(header.queue), bytes);
+        self.live.add_message(Some(moved.queue), bytes);
         Ok(())
     }
 }
 
 /// Answers the size of the record.
-fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Result<u64, EngineError> {
+fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Result<usize, EngineError> {
     let header = Header {
         queue: message.to,
         group: message.group.as_deref().unwrap_or_default(),
@@ -110,18 +125,7 @@ fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Re
     let record_bytes = header.record_bytes(message.body.len());
     let mut record = messages.insert_reserve(sequence, record_bytes)?;
     header.write(&message.body, record.as_mut());
-    Ok(record_bytes as u64)
-}
-
-/// Changes only the queue of a record and its due time, which is now. A damaged record is not touched: memory
-/// has its message in the redrive queue, and a receive after the next start puts it there again.
-fn redrive(messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
-    let old = messages.get(sequence)?.map(|record| record.value().to_vec());
-    let Some((header, body)) = old.as_deref().and_then(Header::read) else { return Ok(()) };
-    let moved = Header { queue: QueueName::Redrive, due: header.sent_at, ..header };
-    let mut record = messages.insert_reserve(sequence, moved.record_bytes(body.len()))?;
-    moved.write(body, record.as_mut());
-    Ok(())
+    Ok(record_bytes)
 }
 
 fn holds(condition: &PutCondition, known: Option<ObjectFacts>) -> bool {

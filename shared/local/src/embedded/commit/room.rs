@@ -1,0 +1,82 @@
+//! Work that is refused for lack of room, before a transaction begins.
+
+use posthaste_core::stored::PAYLOADS;
+use posthaste_ports::{ErrorKind, QueueName};
+
+use super::Committer;
+use crate::embedded::inbox::{Batch, Failed, Job, NewMessage, Work};
+
+/// The room that work asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Records of the delivery log, so many bytes.
+    Records(u64),
+    /// What producers publish, and their payloads.
+    Send,
+    /// What keeps the rest going: it is never refused.
+    Upkeep,
+}
+
+impl Need {
+    fn of(work: &Work) -> Self {
+        match work {
+            Work::Messages { messages, instead_of } => match (records_bytes(messages), instead_of) {
+                // record puts back what it cannot read.
+                (_, Some((QueueName::Records, _))) => Self::Upkeep,
+                (0, None) => Self::Send,
+                (0, Some(_)) => Self::Upkeep,
+                (records, _) => Self::Records(records),
+            },
+            Work::Put { key, .. } if key.starts_with(PAYLOADS) => Self::Send,
+            Work::Put { .. } | Work::Redrive { .. } | Work::Delete { .. } => Self::Upkeep,
+        }
+    }
+}
+
+fn records_bytes(messages: &[NewMessage]) -> u64 {
+    let records = messages.iter().filter(|message| message.to == QueueName::Records);
+    records.map(|message| message.body.len() as u64).sum()
+}
+
+impl Committer {
+    /// Answers with `Full` what there is no room for: sends within the reserve, and records within a larger
+    /// one, or beyond their bound. Who replaces a message by records too then does it without them.
+    pub(super) fn refuse_for_lack_of_room(&self, mut batch: Batch) -> Batch {
+        let needs: Vec<Need> = batch.jobs.iter().map(|job| Need::of(&job.work)).collect();
+        if needs.iter().all(|need| *need == Need::Upkeep) {
+            return batch;
+        }
+        let (room, mut records) = (self.room(), self.live.records);
+        let mut has_room = |need: Need| match need {
+            Need::Upkeep => true,
+            Need::Send => room >= self.shared.disk_reserve_bytes,
+            Need::Records(bytes) => {
+                let after = records.saturating_add(bytes);
+                let fits =
+                    room >= self.shared.records_reserve_bytes && after <= self.shared.records_bytes_max;
+                if fits {
+                    records = after;
+                }
+                fits
+            }
+        };
+        let has_room: Vec<bool> = needs.into_iter().map(&mut has_room).collect();
+        let mut has_room = has_room.into_iter();
+        let (kept, refused): (Vec<Job>, Vec<Job>) =
+            batch.jobs.into_iter().partition(|_| has_room.next().unwrap_or(true));
+        batch.jobs = kept;
+        self.refuse(refused, &Failed { kind: ErrorKind::Full, cause: None });
+        batch
+    }
+
+    /// Bytes that can still be stored: on the device, and in the file, which keeps the room of what was
+    /// deleted. Where they cannot be told, the device's own refusal will.
+    fn room(&self) -> u64 {
+        /// The engine gives a large value pages in powers of two.
+        const PAGES_PER_LIVE_BYTES_MAX: u64 = 2;
+        let disk = self.shared.engine.disk();
+        let taken = self.live.all.saturating_mul(PAGES_PER_LIVE_BYTES_MAX);
+        let inside = disk.used_bytes().unwrap_or(u64::MAX).saturating_sub(taken);
+        disk.free_bytes().unwrap_or(u64::MAX).saturating_add(inside)
+    }
+}
