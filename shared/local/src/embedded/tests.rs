@@ -6,6 +6,7 @@ mod device;
 mod faults;
 mod model;
 mod power_cut;
+mod room;
 
 use std::time::Duration;
 
