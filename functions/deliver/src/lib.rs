@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::Jitter;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, stop_at};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, Tally, stop_at};
 use tokio_util::sync::CancellationToken;
 
 use circuit::Circuit;
@@ -188,6 +188,7 @@ impl<P: Ports> Deliver<P> {
                     queue: Arc::new(records),
                     clock: clock.clone(),
                     settings: settings.records,
+                    lost: Tally::default(),
                 },
             },
             waiting: WaitingObjects { queue, state, clock: clock.clone(), entropy: entropy.clone() },

@@ -65,7 +65,9 @@ impl Job {
         let made = records.len();
         let records: Vec<_> = records.into_iter().flatten().collect();
         if records.len() < made {
-            report_lost(&BTreeMap::from([(&self.delivery.topic, made - records.len())]), &Unrecorded);
+            let lost = made - records.len();
+            count_lost(&BTreeMap::from([(&self.delivery.topic, lost)]));
+            log_lost(lost as u64, &Unrecorded);
         }
         records
     }
@@ -129,12 +131,15 @@ fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> Log
     LoggedAnswer { text, media_type: media_type.map(str::to_owned) }
 }
 
-/// Counts records that are missing in the log, by topic, and logs them.
-pub(crate) fn report_lost(lost: &BTreeMap<&TopicName, usize>, error: &(dyn Error + 'static)) {
+/// Counts records that are missing in the log, by topic.
+pub(crate) fn count_lost(lost: &BTreeMap<&TopicName, usize>) {
     for (topic, records) in lost {
         counter!("LogRecordsLostCount", "topic" => topic.to_string()).increment(*records as u64);
     }
-    let records: usize = lost.values().sum();
+}
+
+/// Logs records that are missing in the log.
+pub(crate) fn log_lost(records: u64, error: &(dyn Error + 'static)) {
     tracing::error!(records, error, "records of the delivery log lost, their deliveries are settled");
 }
 

@@ -19,7 +19,6 @@ use tokio::sync::mpsc;
 use crate::disable::Disabler;
 use crate::invocation::{EntryRef, Invocation};
 use crate::limits::SETTLED_AT_ONCE_MAX;
-use crate::records::report_lost;
 use crate::send::{Attempted, Settle};
 use ending::{Complete, Ender, Ending};
 use group::{Group, Recorded, groups};
@@ -112,7 +111,7 @@ impl<P: Ports> Settler<P> {
         let endings = group.messages.into_iter().filter_map(|message| message.ending);
         let mut endings: Vec<Ending> = endings.collect();
         if let Err(error) = self.send_records(invocation, &mut endings, bodies).await {
-            report_lost(&by_topic, &error);
+            self.records.report_lost(&by_topic, &error);
         }
         let end = |ending| self.ender.end(invocation, ending);
         stream::iter(endings).for_each_concurrent(SETTLED_AT_ONCE_MAX, end).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
 use posthaste_ports::{ObjectStore, Ports};
-use posthaste_services::timeout_at;
+use posthaste_services::{Tally, timeout_at};
 
 use crate::error::RecordError;
 
@@ -44,6 +44,8 @@ pub struct RecordSettings {
 pub struct Record<P: Ports> {
     pub(crate) ports: RecordPorts<P>,
     pub(crate) settings: RecordSettings,
+    /// Tries to write a record that failed.
+    pub(crate) unwritten: Tally,
     is_stopped: AtomicBool,
 }
 
@@ -69,7 +71,7 @@ impl RecordSettings {
 impl<P: Ports> Record<P> {
     /// Wires the function up.
     pub fn new(ports: RecordPorts<P>, settings: RecordSettings) -> Self {
-        Self { ports, settings, is_stopped: AtomicBool::new(false) }
+        Self { ports, settings, unwritten: Tally::default(), is_stopped: AtomicBool::new(false) }
     }
 
     /// Stops the merge, for a process that is about to end. The rest waits for the next process.

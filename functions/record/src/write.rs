@@ -36,10 +36,17 @@ impl<P: Ports> Record<P> {
                 Vec::new()
             }
             Err(error) => {
-                let error = &error as &dyn Error;
-                tracing::error!(key, records = count, error, "records not written, their messages come back");
+                self.report_unwritten(&key, count as u64, &error);
                 messages
             }
+        }
+    }
+
+    /// Logs records that are not written: while none can be, one line a minute.
+    fn report_unwritten(&self, key: &str, records: u64, error: &RecordError) {
+        if let Some(records) = self.unwritten.add(records, self.ports.clock.monotonic()) {
+            let error = error as &dyn Error;
+            tracing::error!(key, records, error, "records not written, their messages come back");
         }
     }
 

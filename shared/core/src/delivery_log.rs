@@ -40,7 +40,8 @@ pub use self::message::{RECORDS_VERSION, RecordText, join_records, parse_records
 pub use self::record::{Payload, Record, log_text};
 pub use self::record_id::record_id;
 pub use self::retention::{
-    DAMAGED, ListedFile, LogDisk, LogSize, files_over, first_kept_hour, log_bytes_max,
+    DAMAGED, ListedFile, LogDisk, LogSize, files_over, first_kept_hour, has_room_to_merge, log_bytes_max,
+    records_waiting_bytes_max,
 };
 pub use self::status::StatusRange;
 pub use self::words::{DeliveryState, Kind, LogResult, Origin};

@@ -20,6 +20,7 @@ use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, ends_early,
     validate,
 };
+use posthaste_system::probe::disk as usage;
 use sha2::{Digest, Sha256};
 
 use self::disk::{Part, Temporary};
@@ -45,6 +46,8 @@ pub struct FileStore {
 #[derive(Debug)]
 struct Shared {
     root: PathBuf,
+    /// Bytes of the disk that no object takes.
+    kept_free: u64,
     temporaries_ever: AtomicU64,
     /// Held from looking at a condition until the change is durable: writers take turns to commit, not to
     /// write. A folder is remembered only after the fact, so what is remembered is right even if a holder
@@ -58,6 +61,12 @@ impl FileStore {
     ///
     /// Blocks; meant for the start of a process. At most one store may be open on a folder.
     pub fn open(root: &Path) -> Result<Self, PortError> {
+        Self::open_keeping_free(root, 0)
+    }
+
+    /// Opens a store that refuses, as `Full`, each object with which less than so many bytes of its disk
+    /// would be free.
+    pub fn open_keeping_free(root: &Path, kept_free: u64) -> Result<Self, PortError> {
         let doing = "open the folder of objects";
         let root = std::path::absolute(root).map_err(|e| disk::error(doing, e))?;
         let mut folders = Folders::new(root.clone());
@@ -66,7 +75,8 @@ impl FileStore {
             .and_then(|()| folders.ensure(&temporary))
             .and_then(|()| private::narrow_all(&root))
             .map_err(|e| disk::error(doing, e))?;
-        let shared = Shared { root, temporaries_ever: AtomicU64::new(0), folders: Mutex::new(folders) };
+        let (temporaries_ever, folders) = (AtomicU64::new(0), Mutex::new(folders));
+        let shared = Shared { root, kept_free, temporaries_ever, folders };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -145,6 +155,7 @@ impl Shared {
         bytes: &[u8],
         condition: &PutCondition,
     ) -> Result<ETag, PortError> {
+        self.room_for(bytes).map_err(|e| disk::error(doing, e))?;
         let mut temporary = self.write_temporary(bytes).map_err(|e| disk::error(doing, e))?;
         let mut folders = self.folders.lock();
         if !holds(condition, path).map_err(|e| disk::error(doing, e))? {
@@ -164,6 +175,20 @@ impl Shared {
         }
         committed.map_err(|e| disk::error(doing, e))?;
         Ok(etag(bytes))
+    }
+
+    /// An error if the disk has no room for an object of these bytes. Where that cannot be told, the disk's own
+    /// refusal will.
+    fn room_for(&self, bytes: &[u8]) -> std::io::Result<()> {
+        if self.kept_free == 0 {
+            return Ok(());
+        }
+        let free = usage(&self.root).map_or(u64::MAX, |disk| disk.total.saturating_sub(disk.used));
+        if free.saturating_sub(bytes.len() as u64) >= self.kept_free {
+            return Ok(());
+        }
+        let error = NoRoom { free, kept_free: self.kept_free };
+        Err(std::io::Error::new(std::io::ErrorKind::StorageFull, error))
     }
 
     fn write_temporary(&self, bytes: &[u8]) -> std::io::Result<Temporary> {
@@ -192,6 +217,14 @@ impl Shared {
         folders.prune(folder);
         Ok(())
     }
+}
+
+/// The reason for which a store that keeps room free refuses an object.
+#[derive(Debug, thiserror::Error)]
+#[error("{free} bytes of the disk are free, expected at least {kept_free} beside the object")]
+struct NoRoom {
+    free: u64,
+    kept_free: u64,
 }
 
 fn holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {

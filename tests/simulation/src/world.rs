@@ -83,10 +83,22 @@ impl World {
         Self::wired(&Faults::none(), Duration::ZERO, DeliverSettings::default(), options)
     }
 
+    /// A world with faults, in which so many bytes of records of the delivery log may wait.
+    pub fn with_records_bytes_max(faults: &Faults, records_bytes_max: u64) -> Self {
+        let options = LocalOptions { records_bytes_max, ..LocalOptions::default() };
+        Self::wired(faults, Duration::ZERO, DeliverSettings::default(), options)
+    }
+
     /// A world over what another process left in a data folder. It goes on at this time.
     pub fn over(folder: TempDir, now: Timestamp) -> Self {
         let (settings, options) = (DeliverSettings::default(), LocalOptions::default());
         Self::wired_over((folder, now), &Faults::none(), Duration::ZERO, settings, options)
+    }
+
+    /// Bytes of the file in which queues and state are.
+    pub fn stored_bytes(&self) -> u64 {
+        let file = std::fs::metadata(self.folder.path().join("posthaste.redb"));
+        file.expect("the file of the embedded store").len()
     }
 
     /// Ends all functions in order, and gives the data folder.

@@ -1,14 +1,17 @@
 //! The queue of records, on their way into the delivery log.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_ports::{ErrorKind, OutgoingMessage, PortError, Ports};
+use posthaste_core::model::TopicName;
+use posthaste_ports::{Clock, ErrorKind, OutgoingMessage, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::{send_all, timeout};
+use posthaste_services::{Tally, send_all, timeout};
 
 use crate::limits::RecordsSettings;
+use crate::records::{count_lost, log_lost};
 
 /// The longest time that messages wait for the records of their group. What is late is lost, since a message
 /// that is handed back sends its webhook again.
@@ -21,6 +24,8 @@ pub(crate) struct RecordsQueue<P: Ports> {
     pub(crate) queue: Arc<P::Queue>,
     pub(crate) clock: P::Clock,
     pub(crate) settings: RecordsSettings,
+    /// Records that were lost.
+    pub(crate) lost: Tally,
 }
 
 impl<P: Ports> RecordsQueue<P> {
@@ -31,6 +36,16 @@ impl<P: Ports> RecordsQueue<P> {
         let sent = sent.ok_or_else(|| PortError::new(SENDING, ErrorKind::TimedOut))?;
         let sent = sent.map_err(|panicked| PortError::caused(SENDING, ErrorKind::Other, panicked))?;
         sent.into_iter().collect()
+    }
+
+    /// Counts records that are missing in the log, by topic, and logs them: while all are refused, one line a
+    /// minute.
+    pub(crate) fn report_lost(&self, lost: &BTreeMap<&TopicName, usize>, error: &PortError) {
+        count_lost(lost);
+        let records = lost.values().sum::<usize>() as u64;
+        if let Some(records) = self.lost.add(records, self.clock.monotonic()) {
+            log_lost(records, error);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use posthaste_core::attempt::{DeadLetterReason, Outcome};
 use posthaste_core::model::{LastAttempt, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
-use posthaste_services::{Activity, DrainMeter};
+use posthaste_services::{Activity, DrainMeter, Tally};
 use posthaste_testkit::{Fault, Operation, Plan};
 use serde_json::{Value, json};
 
@@ -24,7 +24,8 @@ fn settler(world: &World) -> Settler<TestPorts> {
     let queue = Arc::clone(&world.queue);
     let (drain, activity) = (DrainMeter::default(), Activity::default());
     let settings = RecordsSettings::EMBEDDED;
-    let records = RecordsQueue { queue: Arc::clone(&world.records), clock: clock.clone(), settings };
+    let (records, lost) = (Arc::clone(&world.records), Tally::default());
+    let records = RecordsQueue { queue: records, clock: clock.clone(), settings, lost };
     Settler {
         ender: Ender { queue, state, clock, drain, activity, notices },
         records,

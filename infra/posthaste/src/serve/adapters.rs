@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use posthaste_core::model::{KeyDigest, PublishUrls, Secret};
+use posthaste_core::model::{KeyDigest, LOG_DISK_FREE_MIN, PublishUrls, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::HyperWebhookClient;
@@ -63,7 +63,8 @@ impl<'a> Adapters<'a> {
         let folder = |name| settings.data_dir.join(name);
         // With a shorter poll, producers learn of the pressure sooner.
         let pressure_max_age = PRESSURE_MAX_AGE.min(settings.monitor.pressure.interval);
-        let log = FileStore::open(&folder(LOG_DIR)).map_err(ServeError::Log)?;
+        let log =
+            FileStore::open_keeping_free(&folder(LOG_DIR), LOG_DISK_FREE_MIN).map_err(ServeError::Log)?;
         Ok(Self {
             drain: DrainMeter::default(),
             local,

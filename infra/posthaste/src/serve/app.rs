@@ -2,11 +2,15 @@
 //! all run one.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
+use posthaste_core::delivery_log::records_waiting_bytes_max;
 use posthaste_core::model::Secret;
+use posthaste_core::pressure::Usage;
 use posthaste_local::{Local, LocalOptions};
 use posthaste_services::timeout_at;
+use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -103,11 +107,20 @@ impl App {
 
 /// Opens the data folder on another thread, because reading the queues may take a while.
 async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
-    let data_dir = settings.data_dir.clone();
-    let options =
-        LocalOptions { batch_points: settings.monitor.pressure.batch_points, ..LocalOptions::default() };
-    let open = move || Local::open(&data_dir, options, SystemClock, SystemEntropy);
+    let (data_dir, size_max) = (settings.data_dir.clone(), settings.record.size_max);
+    let batch_points = settings.monitor.pressure.batch_points;
+    let open = move || {
+        let records_bytes_max =
+            records_waiting_bytes_max(size_max, disk_of(&data_dir).map(|disk| disk.total));
+        let options = LocalOptions { batch_points, records_bytes_max, ..LocalOptions::default() };
+        Local::open(&data_dir, options, SystemClock, SystemEntropy)
+    };
     spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
+}
+
+/// The disk of a folder, which may not exist yet. `None` if it cannot be measured.
+fn disk_of(folder: &Path) -> Option<Usage> {
+    std::path::absolute(folder).ok()?.ancestors().find_map(disk)
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::LogDisk;
+use posthaste_core::delivery_log::{LogDisk, LogSize, has_room_to_merge};
 use posthaste_core::pressure::PressureSettings;
+use posthaste_ports::Clock;
 use posthaste_record::Record;
+use posthaste_services::Tally;
 use posthaste_system::SystemClock;
 use posthaste_system::probe::disk;
 use tokio::task::JoinSet;
@@ -28,20 +30,24 @@ pub(super) struct LogUpkeep {
     record: Arc<Record<Embedded>>,
     data_dir: PathBuf,
     pressure: PressureSettings,
+    size_max: Option<LogSize>,
 }
 
 impl LogUpkeep {
     pub(super) fn new(record: &Arc<Record<Embedded>>, settings: &ServeSettings) -> Self {
         let pressure = settings.monitor.pressure.clone();
-        Self { record: Arc::clone(record), data_dir: settings.data_dir.clone(), pressure }
+        let (data_dir, size_max) = (settings.data_dir.clone(), settings.record.size_max);
+        Self { record: Arc::clone(record), data_dir, pressure, size_max }
     }
 
     /// Starts the schedules.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
-        let record = Arc::clone(&self.record);
+        let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
+        let (size_max, refused) = (self.size_max, Arc::new(Tally::default()));
         tasks.spawn(every("log-merge", MERGE_PERIOD, SystemClock, stop.clone(), move || {
-            let record = Arc::clone(&record);
-            async move { merge(&record).await }
+            let (record, refused) = (Arc::clone(&record), Arc::clone(&refused));
+            let has_room = disk(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
+            async move { if has_room { merge(&record).await } else { report_no_room(&refused) } }
         }));
         let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
         let pressure = self.pressure.clone();
@@ -61,6 +67,12 @@ impl LogUpkeep {
 fn log_disk(data_dir: &Path, pressure: &PressureSettings) -> Option<LogDisk> {
     let usage = disk(data_dir)?;
     Some(LogDisk { usage, calm_percent: pressure.calm_disk_percent(usage) })
+}
+
+fn report_no_room(refused: &Tally) {
+    if refused.add(1, SystemClock.monotonic()).is_some() {
+        tracing::warn!("delivery log not merged, its disk is nearly full");
+    }
 }
 
 async fn merge(record: &Record<Embedded>) {

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use super::{FileKey, LogHour};
 use crate::model::size::parse_size;
-use crate::model::{LOG_BYTES_KEPT, Timestamp};
+use crate::model::{
+    LOG_BYTES_KEPT, LOG_DISK_FREE_MIN, LOG_MERGE_BYTES_MAX, LOG_OBJECT_BYTES_MAX, RECORDS_WAITING_BYTES_MAX,
+    Timestamp,
+};
 use crate::pressure::Usage;
 
 /// The most that the log may take.
@@ -27,6 +30,14 @@ impl LogSize {
                 (1..=100).contains(&percent).then_some(Self::Percent(percent))
             }
             None => parse_size(text).filter(|bytes| *bytes >= LOG_BYTES_KEPT).map(Self::Bytes),
+        }
+    }
+
+    /// The bytes that it means on a disk of `total`.
+    pub fn bytes(self, total: u64) -> u64 {
+        match self {
+            Self::Percent(percent) => share(total, percent),
+            Self::Bytes(bytes) => bytes,
         }
     }
 }
@@ -75,14 +86,25 @@ impl ListedFile {
 /// The bytes that the log may take now: as set, and less where the disk fills up. It then makes room until
 /// the disk is below `calm_percent`, as far as it can.
 pub fn log_bytes_max(size: LogSize, disk: LogDisk, log_bytes: u64) -> u64 {
-    let set = match size {
-        LogSize::Percent(percent) => share(disk.usage.total, percent),
-        LogSize::Bytes(bytes) => bytes,
-    };
+    let set = size.bytes(disk.usage.total);
     let Some(calm_percent) = disk.calm_percent else { return set };
     let others = disk.usage.used.saturating_sub(log_bytes);
     let left = share(disk.usage.total, calm_percent).saturating_sub(others);
     set.min(left.max(LOG_BYTES_KEPT))
+}
+
+/// Most bytes of records that may wait for a log of this size. `total` is the size of its disk, if known.
+pub fn records_waiting_bytes_max(size: Option<LogSize>, total: Option<u64>) -> u64 {
+    let set = size.map_or(u64::MAX, |size| size.bytes(total.unwrap_or(u64::MAX)));
+    set.min(RECORDS_WAITING_BYTES_MAX)
+}
+
+/// Whether a disk has room for a merge of a log of this size: for copies of its sources, for the files that
+/// it writes, and for what the log leaves free.
+pub fn has_room_to_merge(size: Option<LogSize>, disk: Usage) -> bool {
+    let set = size.map_or(u64::MAX, |size| size.bytes(disk.total));
+    let merged = set.saturating_mul(3).min(2 * LOG_MERGE_BYTES_MAX + LOG_OBJECT_BYTES_MAX);
+    disk.total.saturating_sub(disk.used) >= merged.saturating_add(LOG_DISK_FREE_MIN)
 }
 
 /// The first hour of which records are kept, if they are kept so long.
@@ -171,6 +193,31 @@ mod tests {
         assert_eq!(room(LogSize::Percent(5), 100 * GIB, 4 * GIB), LOG_BYTES_KEPT);
         assert_eq!(room(LogSize::Bytes(7), 100 * GIB, 4 * GIB), 7);
         assert_eq!(room(LogSize::Percent(5), 0, 4 * GIB), 5 * GIB);
+    }
+
+    #[test]
+    fn waiting_records_take_no_more_than_the_log() {
+        let check = |size, total, expected| assert_eq!(records_waiting_bytes_max(size, total), expected);
+        check(Some(LogSize::Percent(5)), Some(10 * GIB), GIB / 2);
+        check(Some(LogSize::Percent(5)), Some(100 * GIB), GIB);
+        check(Some(LogSize::Percent(5)), None, GIB);
+        check(Some(LogSize::Bytes(LOG_BYTES_KEPT)), None, LOG_BYTES_KEPT);
+        check(None, Some(GIB), GIB);
+    }
+
+    #[test]
+    fn a_merge_needs_room_for_what_it_copies_and_writes() {
+        const MIB: u64 = 1 << 20;
+        let check = |size, total, free, expected| {
+            let disk = Usage { used: total - free, total };
+            assert_eq!(has_room_to_merge(size, disk), expected, "{free}");
+        };
+        let five = Some(LogSize::Percent(5));
+        for (total, needed) in [(100 * GIB, 576 * MIB), (1000 * MIB, 278 * MIB)] {
+            check(five, total, needed, true);
+            check(five, total, needed - 1, false);
+        }
+        check(None, 100 * GIB, 575 * MIB, false);
     }
 
     #[test]

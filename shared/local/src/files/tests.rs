@@ -33,6 +33,18 @@ async fn an_object_is_a_plain_file_where_its_key_says() {
 }
 
 #[tokio::test]
+async fn a_store_that_keeps_its_disk_free_writes_nothing_more_and_still_deletes() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("log");
+    put(&FileStore::open_keeping_free(&root, 1).unwrap(), "a/b", "old").await.unwrap();
+    let store = FileStore::open_keeping_free(&root, u64::MAX).unwrap();
+    assert_eq!(put(&store, "a/c", "new").await, Err(ErrorKind::Full));
+    assert_eq!(keys(&store, "").await, ["a/b"]);
+    store.delete("a/b").await.unwrap();
+    assert_eq!(keys(&store, "").await.len(), 0);
+}
+
+#[tokio::test]
 async fn a_range_of_a_file_is_read_without_the_rest_of_it() {
     let (folder, store) = store();
     let key = "a/sparse";
