@@ -177,8 +177,8 @@ impl Shared {
         Ok(etag(bytes))
     }
 
-    /// An error if the disk has no room for an object of these bytes. Where that cannot be told, the disk's own
-    /// refusal will.
+    /// An error if the disk has no room for an object of these bytes. Where that cannot be told, the disk
+    /// itself will refuse it.
     fn room_for(&self, bytes: &[u8]) -> std::io::Result<()> {
         if self.kept_free == 0 {
             return Ok(());

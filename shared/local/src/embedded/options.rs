@@ -18,8 +18,8 @@ pub struct LocalOptions {
     /// Sends are refused as `Full` while less than this is free on the device and in the store's own file.
     /// The rest is kept for work that empties the queues: acknowledgements, replacements and state.
     pub disk_reserve_bytes: u64,
-    /// Records of the delivery log are refused as `Full` while less than this is free, so that they never take
-    /// the room of events.
+    /// Records of the delivery log are refused as `Full` while less than this is free, so that they never
+    /// take the room of events.
     pub records_reserve_bytes: u64,
     /// Most bytes of records that wait. More are refused as `Full`.
     pub records_bytes_max: u64,
