@@ -32,6 +32,10 @@ const STILL_WAITING: &str = ". An earlier delivery of the event still waits: tha
 const NEW_WEBHOOK_ID: &str =
     ". The delivery log does not have the event, so its request has a new webhook-id";
 
+/// The same where the delivery log was not wholly searched.
+const NEW_WEBHOOK_ID_IN_DOUBT: &str =
+    ". The event was found in the dead letters alone, so its request has a new webhook-id";
+
 /// The problem of a subscription that is disabled: the event would become a dead letter at once.
 const DISABLED: &str = "the subscription is disabled; enable it first";
 
@@ -93,7 +97,7 @@ pub(crate) async fn resend<P: Ports>(
         "an event is sent again by its id"
     );
     let location = location(&path.topic, &id);
-    let note = note(chosen.is_ok_and(|chosen| chosen.is_waiting), kept.is_some());
+    let note = note(chosen.is_ok_and(|chosen| chosen.is_waiting), kept.is_some(), searched_from);
     Ok(JsonResponse::accepted(ResendView { id, key, webhook_id, note }, location).into_response())
 }
 
@@ -135,10 +139,15 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-fn note(is_waiting: bool, keeps_webhook_id: bool) -> String {
+fn note(is_waiting: bool, keeps_webhook_id: bool, searched_from: Option<Timestamp>) -> String {
     let waiting = if is_waiting { STILL_WAITING } else { "" };
-    let new_id = if keeps_webhook_id { "" } else { NEW_WEBHOOK_ID };
-    format!("{NOTE}{waiting}{new_id}")
+    let searched = searched_from.map(|since| format!(". The delivery log was only searched back to {since}"));
+    let new_id = match (keeps_webhook_id, &searched) {
+        (true, _) => "",
+        (false, None) => NEW_WEBHOOK_ID,
+        (false, Some(_)) => NEW_WEBHOOK_ID_IN_DOUBT,
+    };
+    format!("{NOTE}{waiting}{}{new_id}", searched.unwrap_or_default())
 }
 
 /// The path that shows what becomes of the event.

@@ -181,8 +181,7 @@ fn gone(chosen: &ToSendAgain<'_>) -> Problem {
 }
 
 pub(super) fn unknown(searched_from: Option<Timestamp>, is_cut: bool) -> ApiError {
-    let log =
-        searched_from.map(|since| format!("; the log was only searched back to {since}, for its length"));
+    let log = searched_from.map(|since| format!("; the log was only searched back to {since}"));
     let letters = if is_cut { SEARCH_CUT } else { "" };
     let detail = format!("{UNKNOWN}{}{letters}", log.unwrap_or_default());
     Problem::new(ProblemKind::NotFound).detail(detail).into()

@@ -105,16 +105,35 @@ async fn records_of_other_subscriptions_hide_none() {
     assert_eq!(resend(&api, "1", json!({})).await.status, 202);
 }
 
+/// A log of forty hours of event 1, of which each read takes longer than a search has.
+async fn slow_log() -> Api {
+    let api = Api::with_billing().await;
+    let hours: Vec<_> = (0..40).map(|hour| with_payload(delivered("1", hour * 60))).collect();
+    write(&api, &hours);
+    api.log.slow_reads(&api.clock, std::time::Duration::from_secs(11));
+    api
+}
+
 #[tokio::test]
 async fn a_search_that_did_not_end_is_told_from_an_id_that_is_nowhere() {
     for body in [json!({}), json!({ "key": "x" })] {
-        let api = Api::with_billing().await;
-        let hours: Vec<_> = (0..40).map(|hour| delivered("1", hour * 60)).collect();
-        write(&api, &hours);
-        api.log.slow_reads(&api.clock, std::time::Duration::from_secs(11));
-        let problem = resend(&api, "2", body).await.problem(404, "about:blank");
+        let problem = resend(&slow_log().await, "2", body).await.problem(404, "about:blank");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("only searched back to 2026-11-2"), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_search_finds_that_did_not_end_is_sent_and_the_note_says_so() {
+    let api = slow_log().await;
+    bury(&api, "2");
+    for (id, is_new) in [("2", true), ("1", false)] {
+        let answer = resend(&api, id, json!({})).await;
+        assert_eq!(answer.status, 202, "{:?}", answer.body);
+        let note = answer.json()["note"].as_str().unwrap().to_owned();
+        assert!(note.contains("only searched back to 2026-11-2"), "{note}");
+        assert_eq!(note.contains("new webhook-id"), is_new, "{note}");
+        assert!(!note.contains("does not have the event"), "{note}");
     }
 }
 
