@@ -1,5 +1,6 @@
 //! Files of records.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -44,10 +45,22 @@ struct Counted<W> {
 
 /// The bytes of a file of records. In it they are sorted by topic, subscription and time, the newest first.
 pub fn write_file(records: &[Record], groups: RowGroups) -> Result<Bytes, LogError> {
-    // A record has some 700 bytes, so that sorting them themselves would take longer than all else.
-    let mut sorted: Vec<&Record> = records.iter().collect();
-    sorted.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
-    write(&sorted, groups).map(Bytes::from).map_err(LogError::write)
+    write(&sorted(records), groups).map(Bytes::from).map_err(LogError::write)
+}
+
+/// Records in their places. Many share topic and subscription, which are compared once for each record.
+fn sorted(records: &[Record]) -> Vec<&Record> {
+    let mut subscriptions: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        subscriptions.entry((&*record.topic, &*record.subscription)).or_default().push(record);
+    }
+    let mut sorted = Vec::with_capacity(records.len());
+    for mut own in subscriptions.into_values() {
+        // A record has some 700 bytes, so that sorting them themselves would take longer than all else.
+        own.sort_unstable_by(|one, other| one.place_within().cmp(&other.place_within()));
+        sorted.append(&mut own);
+    }
+    sorted
 }
 
 fn write(records: &[&Record], groups: RowGroups) -> Result<Vec<u8>, ParquetError> {

@@ -1,6 +1,7 @@
 //! A record as it is made: an event of a received message, what became of it, and what is known of the
 //! request. It is rendered from borrowed parts, since every attempt makes one.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -57,8 +58,8 @@ struct Draft<'a> {
     record_id: String,
     time: Timestamp,
     kind: Kind,
-    topic: String,
-    subscription: String,
+    topic: Cow<'a, str>,
+    subscription: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<Identity>,
     delivery_key: &'a str,
@@ -120,8 +121,8 @@ impl<'a> RecordedEvent<'a> {
             record_id: record_id(self.message_id, self.receive_count, &entry.key, attempt, change.kind),
             time,
             kind: change.kind,
-            topic: delivery.topic.folded(),
-            subscription: delivery.subscription.folded(),
+            topic: delivery.topic.folded_text(),
+            subscription: delivery.subscription.folded_text(),
             identity: delivery.identity,
             delivery_key: &entry.key,
             event_id: names.id.as_deref().map(cut),

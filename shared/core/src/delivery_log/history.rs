@@ -1,6 +1,6 @@
 //! What became of an event: its records, gathered by delivery.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 
 use super::{DeliveryState, Kind, Payload, Record};
 use crate::model::Timestamp;
@@ -44,8 +44,10 @@ pub fn histories(records: Vec<Record>) -> Vec<DeliveryHistory> {
 
 /// The records without copies: a record may lie in two files after a redelivery or during a merge.
 pub fn without_duplicates(mut records: Vec<Record>) -> Vec<Record> {
-    let mut seen = BTreeSet::new();
-    records.retain(|record| seen.insert(record.record_id.clone()));
+    let mut seen = HashSet::with_capacity(records.len());
+    let is_first: Vec<bool> = records.iter().map(|record| seen.insert(&*record.record_id)).collect();
+    let mut is_first = is_first.into_iter();
+    records.retain(|_| is_first.next().unwrap_or(true));
     records
 }
 

@@ -4,7 +4,7 @@
 //! at most for the queue's retention. Fixture: `records-v1.json`; it is never edited. A new member of a
 //! record raises no version: an older reader passes it over, and the log has no value for it.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::Record;
@@ -18,7 +18,12 @@ pub const RECORDS_VERSION: u32 = 1;
 const FORMAT: Format = Format { name: "a message of records", newest: RECORDS_VERSION };
 
 const OPENING: &[u8] = b"{\"v\":1,\"records\":[";
+const SEPARATOR: &[u8] = b",";
 const CLOSING: &[u8] = b"]}";
+
+/// Most bytes of the records in a message, each with a separator; the first needs none.
+const RECORDS_BYTES_MAX: usize = RECORDS_MESSAGE_BYTES_MAX - OPENING.len() - CLOSING.len() + SEPARATOR.len();
+
 const PAYLOAD_NAME: &[u8] = b",\"payload\":";
 
 /// Room for the members of a usual record, in bytes.
@@ -34,7 +39,7 @@ struct RecordsWire {
 #[derive(Debug, Clone)]
 pub struct RecordText {
     /// The object without its closing brace.
-    members: Bytes,
+    members: Vec<u8>,
     /// One more member, which comes last.
     payload: Option<Bytes>,
 }
@@ -45,7 +50,7 @@ impl RecordText {
         let mut json = Vec::with_capacity(MEMBERS_BYTES_USUAL);
         serde_json::to_writer(&mut json, members)?;
         json.pop();
-        Ok(Self { members: fit(json.into()), payload: payload.map(fit) })
+        Ok(Self { members: fit(json), payload: payload.map(fit) })
     }
 
     /// The bytes that it takes in a message.
@@ -68,19 +73,31 @@ pub fn render_records(records: &[Record]) -> Vec<Bytes> {
 
 /// The same of records that are rendered already.
 pub fn join_records<'a>(records: impl Iterator<Item = &'a RecordText>) -> Vec<Bytes> {
-    let mut bodies = Vec::new();
-    let mut body = BytesMut::new();
+    let (mut bodies, mut some, mut bytes) = (Vec::new(), Vec::new(), 0);
     for record in records {
-        if !body.is_empty() && body.len() + record.bytes() + CLOSING.len() > RECORDS_MESSAGE_BYTES_MAX {
-            bodies.push(close(std::mem::take(&mut body)));
+        let more = record.bytes() + SEPARATOR.len();
+        if !some.is_empty() && bytes + more > RECORDS_BYTES_MAX {
+            bodies.push(join(&some, bytes));
+            (some, bytes) = (Vec::new(), 0);
         }
-        body.put_slice(if body.is_empty() { OPENING } else { b"," });
-        record.parts().into_iter().for_each(|part| body.put_slice(part));
+        some.push(record);
+        bytes += more;
     }
-    if !body.is_empty() {
-        bodies.push(close(body));
+    if !some.is_empty() {
+        bodies.push(join(&some, bytes));
     }
     bodies
+}
+
+/// One message of records, which take so many bytes with their separators.
+fn join(records: &[&RecordText], bytes: usize) -> Bytes {
+    let mut body = Vec::with_capacity(OPENING.len() + bytes + CLOSING.len());
+    for (index, record) in records.iter().enumerate() {
+        body.extend_from_slice(if index == 0 { OPENING } else { SEPARATOR });
+        record.parts().into_iter().for_each(|part| body.extend_from_slice(part));
+    }
+    body.extend_from_slice(CLOSING);
+    body.into()
 }
 
 /// Reads the records of a message.
@@ -93,17 +110,12 @@ pub fn parse_records(body: &[u8]) -> Result<Vec<Record>, FormatError> {
 }
 
 /// JSON without any character that SQS refuses.
-fn fit(json: Bytes) -> Bytes {
-    if fits_into_a_message(&json) {
+fn fit<T: AsRef<[u8]> + From<String>>(json: T) -> T {
+    if fits_into_a_message(json.as_ref()) {
         return json;
     }
-    let escaped = std::str::from_utf8(&json).map(|text| escape_refused(text).into_owned());
-    escaped.map_or(json, Bytes::from)
-}
-
-fn close(mut body: BytesMut) -> Bytes {
-    body.put_slice(CLOSING);
-    body.freeze()
+    let escaped = std::str::from_utf8(json.as_ref()).map(|text| escape_refused(text).into_owned());
+    escaped.map_or(json, T::from)
 }
 
 #[cfg(test)]

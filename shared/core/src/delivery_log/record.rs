@@ -123,7 +123,12 @@ impl PartialEq for Payload {
 impl Record {
     /// The place of a record in a file: records of a subscription lie together, the newest first.
     pub fn place(&self) -> impl Ord + '_ {
-        (&self.topic, &self.subscription, std::cmp::Reverse(self.time), &self.record_id)
+        (&self.topic, &self.subscription, self.place_within())
+    }
+
+    /// Its place among the records of its subscription.
+    pub fn place_within(&self) -> impl Ord + '_ {
+        (std::cmp::Reverse(self.time), &self.record_id)
     }
 }
 

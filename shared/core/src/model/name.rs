@@ -1,5 +1,6 @@
 //! Names of topics and subscriptions, parsed once.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,15 @@ macro_rules! name {
             /// The form in which names are compared and stored: lower case.
             pub fn folded(&self) -> String {
                 self.0.to_ascii_lowercase()
+            }
+
+            /// The same, borrowed where the name is in lower case already.
+            pub fn folded_text(&self) -> Cow<'_, str> {
+                if self.0.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                    Cow::Owned(self.folded())
+                } else {
+                    Cow::Borrowed(&self.0)
+                }
             }
         }
 
