@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::{ErrorKind, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{Registry, timeout_at};
@@ -19,6 +20,10 @@ pub struct DeadLetterPorts<P: Ports> {
     pub queue: P::Queue,
     /// The name of that queue: the dead-letter queue or the redrive queue.
     pub source: QueueName,
+    /// The queue of the delivery log's records.
+    pub records: P::Queue,
+    /// How much the delivery log keeps of a topic that does not say so.
+    pub delivery_log: DeliveryLogMode,
     /// The delivery queue, for notices.
     pub deliveries: P::Queue,
     /// The state bucket, for payloads that were stored once.

@@ -8,11 +8,14 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::model::DeadLetter;
+use bytes::Bytes;
+use posthaste_core::delivery_log::Change;
+use posthaste_core::model::{DeadLetter, Entry, Payload};
 use posthaste_ports::{Clock, MessageId, PortError, Ports};
 use posthaste_services::late_answers::answered_late;
 
 use crate::dead_letters::DeadLetters;
+use crate::delivery_log::Recorded;
 use crate::letter::Letter;
 use crate::unreadable::is_kept_unread;
 
@@ -43,25 +46,32 @@ impl<P: Ports> DeadLetters<P> {
     async fn remove(&self, letters: Vec<Letter>, found: &BTreeSet<String>) -> Vec<Letter> {
         let mut left = Vec::with_capacity(letters.len());
         for mut letter in letters {
-            let before = letter.dead.delivery.events.len();
-            if may_have_arrived(&letter.dead) {
-                letter.dead.delivery.events.retain(|event| !found.contains(&event.key));
+            let has_arrived = |event: &mut Entry| found.contains(&event.key);
+            let arrived: Vec<_> = if may_have_arrived(&letter.dead) {
+                letter.dead.delivery.events.extract_if(.., has_arrived).collect()
+            } else {
+                Vec::new()
+            };
+            if !arrived.is_empty() {
+                Box::pin(self.note_arrived(&letter, &arrived)).await;
             }
-            let delivery = &letter.dead.delivery;
-            let arrived = before - delivery.events.len();
-            if arrived > 0 {
-                tracing::info!(
-                    topic = %delivery.topic, subscription = %delivery.subscription, events = arrived,
-                    "not dead-lettered, the endpoint answered late"
-                );
-            }
-            if delivery.events.is_empty() {
+            if letter.dead.delivery.events.is_empty() {
                 self.acknowledge(&letter.message).await;
             } else {
                 left.push(letter);
             }
         }
         left
+    }
+
+    async fn note_arrived(&self, letter: &Letter, arrived: &[Entry]) {
+        let delivery = &letter.dead.delivery;
+        tracing::info!(
+            topic = %delivery.topic, subscription = %delivery.subscription, events = arrived.len(),
+            "not dead-lettered, the endpoint answered late"
+        );
+        let events = arrived.iter().map(|entry| (letter, entry, inline(&entry.payload))).collect();
+        self.record(Recorded { events, change: |_| Change::answered_late(), object: None }).await;
     }
 
     /// Hands back the letters whose notes cannot be read. One that would be lost with its message is written.
@@ -90,6 +100,14 @@ impl<P: Ports> DeadLetters<P> {
 /// already stays as it is.
 fn may_have_arrived(letter: &DeadLetter) -> bool {
     letter.delivery.timed_out && !letter.asks_for_notices_only()
+}
+
+/// The payload, unless it is stored: it was not read.
+fn inline(payload: &Payload) -> Option<&Bytes> {
+    match payload {
+        Payload::Inline(text) => Some(text),
+        Payload::Stored { .. } => None,
+    }
 }
 
 fn keys(letter: &Letter) -> impl Iterator<Item = &str> {

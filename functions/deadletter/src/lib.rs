@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod dead_letters;
+mod delivery_log;
 mod gather;
 mod handle;
 mod late_answers;

@@ -5,11 +5,13 @@ use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::attempt::settle::dead_letter_delay_secs;
+use posthaste_core::delivery_log::Change;
 use posthaste_core::model::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{Clock, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor};
 
 use crate::dead_letters::DeadLetters;
+use crate::delivery_log::{Recorded, events_of};
 use crate::letter::{Letter, LoadedLetter};
 
 /// The wait after the first refusal; it doubles up to what the queue can delay (15 minutes).
@@ -17,6 +19,9 @@ const WAIT_FIRST: Duration = Duration::from_secs(10);
 
 /// Doublings after which the wait is longer than the queue can delay.
 const DOUBLINGS_MAX: u32 = 8;
+
+/// The reason for which letters are dropped whose bucket refused them for too long.
+const UNAVAILABLE: &str = "DeadLetterStorageUnavailable";
 
 impl<P: Ports> DeadLetters<P> {
     /// Puts a letter off. Its fresh message has a receive count of its own, so that a long outage of the
@@ -43,6 +48,9 @@ impl<P: Ports> DeadLetters<P> {
             return false;
         }
         self.unwritten.ended(&read.letter.dead);
+        let events = events_of(std::slice::from_ref(read));
+        Box::pin(self.record(Recorded { events, change: |_| Change::dropped(UNAVAILABLE), object: None }))
+            .await;
         dropped(&read.letter.dead.delivery);
         true
     }
@@ -71,7 +79,7 @@ fn dropped(delivery: &Delivery) {
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),
-        ("reason", "DeadLetterStorageUnavailable".to_owned()),
+        ("reason", UNAVAILABLE.to_owned()),
     ];
     metrics::counter!("DroppedEventCount", &labels).increment(delivery.events.len() as u64);
     tracing::error!(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::notice::Fate;
+use posthaste_core::delivery_log::Change;
 use posthaste_core::stored::dead_letter::record;
 use posthaste_core::stored::{Gathered, layout};
 use posthaste_ports::{
@@ -15,6 +16,7 @@ use posthaste_ports::{
 use posthaste_services::catch_panic::catch_panic;
 
 use crate::dead_letters::{DeadLetters, PUT_OFF_AT_ONCE_MAX};
+use crate::delivery_log::{Recorded, events_of};
 use crate::letter::{Letter, LoadedLetter};
 
 impl<P: Ports> DeadLetters<P> {
@@ -43,6 +45,7 @@ impl<P: Ports> DeadLetters<P> {
                     self.unwritten.ended(&read.letter.dead);
                 }
                 tracing::info!(%key, events, "dead letters written");
+                Box::pin(self.record_written(&letters, &key)).await;
                 Box::pin(self.finish(letters, Fate::Written(&key), deadline)).await
             }
             Err(error) => {
@@ -51,6 +54,11 @@ impl<P: Ports> DeadLetters<P> {
                 Box::pin(self.put_off(letters, deadline)).await
             }
         }
+    }
+
+    async fn record_written(&self, letters: &[LoadedLetter], object: &str) {
+        let change = |letter: &Letter| Change::dead_lettered(letter.dead.reason);
+        self.record(Recorded { events: events_of(letters), change, object: Some(object) }).await;
     }
 
     /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could

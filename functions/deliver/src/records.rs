@@ -2,16 +2,15 @@
 //! settled. Then each event that changed without an attempt has its record too.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use metrics::counter;
 use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::delivery_log::{Change, RecordDetails, RecordText, RecordedEvent, answer_text, change};
-use posthaste_core::model::{Payload, Subscription, Timestamp, TopicName};
+use posthaste_core::model::{EndpointUrl, Payload, Subscription, Timestamp};
 use posthaste_ports::WebhookResponse;
 use posthaste_services::catch_panic::catch_panic_now;
+use posthaste_services::delivery_log::{Unrecorded, report_lost};
 use posthaste_services::outbound::Sent;
 
 use crate::invocation::Job;
@@ -66,8 +65,7 @@ impl Job {
         let records: Vec<_> = records.into_iter().flatten().collect();
         if records.len() < made {
             let lost = made - records.len();
-            count_lost(&BTreeMap::from([(&self.delivery.topic, lost)]));
-            log_lost(lost as u64, &Unrecorded);
+            report_lost(&BTreeMap::from([(&self.delivery.topic, lost)]), &Unrecorded);
         }
         records
     }
@@ -119,28 +117,23 @@ impl Job {
     }
 }
 
-/// Why a record is missing that was not made.
-#[derive(Debug, thiserror::Error)]
-#[error("a record cannot be made")]
-struct Unrecorded;
-
 fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> LoggedAnswer {
-    let secrets: Vec<&str> = subscription.secrets().collect();
+    let in_query = query_texts(subscription);
+    let secrets: Vec<&str> = subscription.secrets().chain(in_query.iter().map(String::as_str)).collect();
     let text = (!response.body.is_empty()).then(|| answer_text(&response.body, &secrets));
-    let media_type = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    LoggedAnswer { text, media_type: media_type.map(str::to_owned) }
+    let media_type = response.headers.get(CONTENT_TYPE).map(|value| answer_text(value.as_bytes(), &secrets));
+    LoggedAnswer { text, media_type }
 }
 
-/// Counts records that are missing in the log, by topic.
-pub(crate) fn count_lost(lost: &BTreeMap<&TopicName, usize>) {
-    for (topic, records) in lost {
-        counter!("LogRecordsLostCount", "topic" => topic.to_string()).increment(*records as u64);
+/// The queries of the endpoints, and each value in them: an access token may be one.
+fn query_texts(subscription: &Subscription) -> Vec<String> {
+    let urls = [Some(&subscription.endpoint), subscription.fallback.as_ref()].into_iter().flatten();
+    let mut texts = Vec::new();
+    for url in urls.map(EndpointUrl::url) {
+        texts.extend(url.query().map(str::to_owned));
+        texts.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
     }
-}
-
-/// Logs records that are missing in the log.
-pub(crate) fn log_lost(records: u64, error: &(dyn Error + 'static)) {
-    tracing::error!(records, error, "records of the delivery log lost, their deliveries are settled");
+    texts
 }
 
 #[cfg(test)]
@@ -246,5 +239,16 @@ mod tests {
         assert_eq!(logged.text.as_deref(), Some("no: [redacted] [redacted]"));
         assert_eq!(logged.media_type.as_deref(), Some("text/plain"));
         assert_eq!(logged_answer(&response(204, None, ""), &own).text, None);
+    }
+
+    #[test]
+    fn an_answer_is_kept_without_the_query_of_its_endpoint() {
+        let url = "https://a.example/hook?code=open%20sesame&v=1";
+        let own = subscription(json!({ "endpoint": { "url": url } }));
+        let mut answer = response(404, None, "no /hook?code=open%20sesame&v=1, 1 try with open sesame");
+        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/open sesame"));
+        let logged = logged_answer(&answer, &own);
+        assert_eq!(logged.text.as_deref(), Some("no /hook?[redacted], 1 try with [redacted]"));
+        assert_eq!(logged.media_type.as_deref(), Some("text/[redacted]"));
     }
 }

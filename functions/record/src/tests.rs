@@ -148,7 +148,7 @@ pub(crate) fn message(id: &str, body: impl Into<Bytes>) -> ReceivedMessage {
 pub(crate) fn record(n: u64, time: Timestamp) -> LogRecord {
     let key = format!("{n:08x}-0");
     LogRecord {
-        record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt),
+        record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt, time),
         time,
         kind: Kind::Attempt,
         topic: "orders".to_owned(),

@@ -179,13 +179,15 @@ pub fn dead_letters(
     ]);
     let clients = clients.untraced();
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
-    let [deliveries, dead_letters, redrive] =
-        [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive]
+    let [deliveries, dead_letters, redrive, records] =
+        [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive, QueueName::Records]
             .map(|name| clients.queue(name, urls.clone(), SystemClock));
     let over = |source, queue: &Queue| {
         OneQueue(DeadLetters::new(DeadLetterPorts {
             queue: queue.clone(),
             source,
+            records: records.clone(),
+            delivery_log: environment.delivery_log,
             deliveries: deliveries.clone(),
             state: state.clone(),
             bucket: clients.store(&environment.dead_letter_bucket),

@@ -212,7 +212,7 @@ table! {
             "How much the delivery log keeps of topics that do not set `deliveryLog`.")
             .under(DELIVERY_LOG_HEADING)
             .form(DELIVERY_LOG_MODES).default("payloads")),
-        Some(Variable::new("DELIVERY_LOG", DELIVERY_LOG_MODES, &[Deliver, Manage])
+        Some(Variable::new("DELIVERY_LOG", DELIVERY_LOG_MODES, &[Deliver, Deadletter, Manage])
             .default("payloads").parameter("DeliveryLog"));
     DELIVERY_LOG_RETENTION: Duration = parse::log_retention,
         Some(ServeOption::new("delivery-log-retention", "POSTHASTE_DELIVERY_LOG_RETENTION", "DURATION",

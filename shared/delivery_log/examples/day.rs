@@ -78,7 +78,7 @@ fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> Record {
     let owner = random >> 8 & 0xff;
     let time = Timestamp::from_millis(time);
     Record {
-        record_id: record_id(&numbers.uuid(), 1, &key, 1, Kind::Attempt),
+        record_id: record_id(&numbers.uuid(), 1, &key, 1, Kind::Attempt, time),
         time,
         kind: Kind::Attempt,
         topic: format!("topic-{}", owner % 10),
@@ -127,9 +127,10 @@ fn payload(numbers: &mut Numbers, bytes: usize) -> Option<Payload> {
 }
 
 fn again(record: &Record, time: u64) -> Record {
+    let time = Timestamp::from_millis(time);
     Record {
-        record_id: record_id("again", 1, &record.delivery_key, 2, Kind::Attempt),
-        time: Timestamp::from_millis(time),
+        record_id: record_id("again", 1, &record.delivery_key, 2, Kind::Attempt, time),
+        time,
         attempt: 2,
         origin: Origin::Retry,
         result: LogResult::Delivered,

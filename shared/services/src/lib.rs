@@ -3,6 +3,7 @@
 
 pub mod activity;
 pub mod catch_panic;
+pub mod delivery_log;
 pub mod drain;
 pub mod fan_out;
 pub mod late_answers;

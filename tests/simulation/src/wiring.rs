@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::DeliveryLogMode;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
@@ -60,6 +61,8 @@ impl Wiring {
         DeadLetters::new(DeadLetterPorts {
             queue: self.queue(source),
             source,
+            records: self.queue(QueueName::Records),
+            delivery_log: DeliveryLogMode::Payloads,
             deliveries: self.queue(QueueName::Deliveries),
             state: self.state(),
             bucket: self.bucket(),

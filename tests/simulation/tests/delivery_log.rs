@@ -21,9 +21,10 @@ const LAPSE: Duration = Duration::from_mins(3);
 
 fn record(n: u64) -> Record {
     let key = format!("{n:08x}-0");
+    let time = start() + Duration::from_secs(n);
     Record {
-        record_id: record_id("message", 1, &key, 1, Kind::Attempt),
-        time: start() + Duration::from_secs(n),
+        record_id: record_id("message", 1, &key, 1, Kind::Attempt, time),
+        time,
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
         delivery_key: key,

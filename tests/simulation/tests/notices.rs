@@ -222,8 +222,8 @@ async fn a_crash_between_the_object_and_the_notice_makes_a_second_object_and_a_n
 }
 
 /// The effects on queues up to and with the failed replacement of the dead letter: deliver's replacement, the
-/// notice, the replacement.
-const CRASHED_EFFECTS: u64 = 3;
+/// records, the notice, the replacement.
+const CRASHED_EFFECTS: u64 = 4;
 
 /// True if a refused event has a notice, in the hour and a half after something failed.
 async fn is_told(faults: &Faults, billing: Value) -> bool {

@@ -3,28 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogResult, Origin, Record, parse_records};
+use posthaste_core::delivery_log::{Kind, LogResult, Origin, Record};
 use posthaste_core::model::Timestamp;
 use posthaste_deliver::{DeliverSettings, RecordsSettings};
-use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_ports::ErrorKind;
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::Operation;
 use posthaste_testkit::faulty::{Fault, Plan};
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
-
-/// The records that were sent since the last time.
-async fn records(world: &World) -> Vec<Record> {
-    let mut records = Vec::new();
-    loop {
-        let messages = world.receive(QueueName::Records).await;
-        if messages.is_empty() {
-            return records;
-        }
-        records.extend(messages.iter().flat_map(|it| parse_records(&it.body).expect("a message of records")));
-    }
-}
 
 #[tokio::test]
 async fn every_attempt_of_an_event_is_recorded_and_its_payload_once() {
@@ -35,7 +23,7 @@ async fn every_attempt_of_an_event_is_recorded_and_its_payload_once() {
     world.deliver().await;
     world.clock.advance(Duration::from_secs(34));
     world.deliver().await;
-    let records = records(&world).await;
+    let records = world.log_records().await;
     let shown = |it: &Record| (it.attempt, it.origin, it.result, it.status, it.payload.is_some());
     let expected = [
         (1, Origin::First, LogResult::Retry, Some(503), true),
@@ -56,7 +44,7 @@ async fn a_topic_without_a_log_makes_no_record() {
     world.write_record(record.render()).await;
     world.publish(&[event("e1")], DAY).await;
     world.deliver().await;
-    assert_eq!((world.endpoint.take().len(), records(&world).await.len()), (1, 0));
+    assert_eq!((world.endpoint.take().len(), world.log_records().await.len()), (1, 0));
 }
 
 fn answer(body: &str, _: Timestamp) -> u16 {
@@ -87,7 +75,7 @@ async fn check(plan: &Plan, settings: RecordsSettings) {
     plan.switch(false);
     world.publish(&[event("after")], DAY).await;
     world.deliver().await;
-    let after = records(&world).await;
+    let after = world.log_records().await;
     assert!(after.iter().any(|it| it.event_id.as_deref() == Some("after") && it.kind == Kind::Attempt));
 }
 

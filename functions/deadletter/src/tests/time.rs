@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, Payload, Timestamp};
+use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, Payload, Timestamp};
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
 use posthaste_services::Registry;
 use posthaste_testkit::memory::MemoryQueue;
@@ -59,6 +59,8 @@ impl Bench {
         let queue = Faulty::new(MemoryQueue::default(), "queue", &plan);
         let function = DeadLetters::new(DeadLetterPorts {
             queue: queue.clone(),
+            records: queue.clone(),
+            delivery_log: DeliveryLogMode::Off,
             deliveries: queue,
             source: QueueName::DeadLetters,
             state: store.clone(),

@@ -9,11 +9,11 @@ use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::{Delivery, Subscription};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueName, QueueReceiver, Successor};
 use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::delivery_log::record_message;
 use posthaste_services::late_answers::forget_late;
 use posthaste_services::{Activity, DrainMeter, stop_at};
 
 use super::place::Place;
-use super::records_queue::record_message;
 use super::replace::{replace, replace_after_failure};
 use super::successors::Successors;
 use crate::invocation::{Invocation, Job, WaitingMessage};

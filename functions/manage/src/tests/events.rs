@@ -20,7 +20,7 @@ pub(super) fn before(minutes: u64) -> Timestamp {
 pub(super) fn delivered(id: &str, minutes: u64) -> Record {
     let key = format!("key-of-{id}");
     Record {
-        record_id: record_id(id, 1, &key, 1, Kind::Attempt),
+        record_id: record_id(id, 1, &key, 1, Kind::Attempt, before(minutes)),
         time: before(minutes),
         kind: Kind::Attempt,
         topic: "orders".to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn refused(id: &str, minutes: u64) -> Record {
 
 /// The same as another record.
 pub(super) fn another(record: Record, attempt: u16) -> Record {
-    let record_id = record_id("another", 1, &record.delivery_key, attempt, record.kind);
+    let record_id = record_id("another", 1, &record.delivery_key, attempt, record.kind, record.time);
     Record { record_id, attempt, origin: Origin::Retry, ..record }
 }
 

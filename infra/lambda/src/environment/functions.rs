@@ -135,6 +135,8 @@ pub struct DeadLetterEnvironment {
     pub redrive_queue_url: String,
     /// The URL of the queue of the delivery log's records.
     pub records_queue_url: String,
+    /// How much the delivery log keeps of a topic that does not say so.
+    pub delivery_log: DeliveryLogMode,
     /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
 }
@@ -147,6 +149,7 @@ impl Environment for DeadLetterEnvironment {
             dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
             redrive_queue_url: variables.get(&table::REDRIVE_QUEUE_URL).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
+            delivery_log: variables.get(&table::DELIVERY_LOG).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
         }
     }

@@ -147,10 +147,12 @@ impl<'a> Adapters<'a> {
         Deliver::new(ports, settings.deliver.clone())
     }
 
-    pub(super) fn dead_letters(&self, source: QueueName) -> DeadLetters<Embedded> {
+    pub(super) fn dead_letters(&self, settings: &ServeSettings, source: QueueName) -> DeadLetters<Embedded> {
         DeadLetters::new(DeadLetterPorts {
             queue: self.local.queue(source),
             source,
+            records: self.local.queue(QueueName::Records),
+            delivery_log: settings.deliver.delivery_log,
             deliveries: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
             bucket: self.bucket.clone(),

@@ -38,6 +38,16 @@ impl Change {
         Self::new(Kind::AnsweredLate, LogResult::Delivered)
     }
 
+    /// The change of an event that was written into a dead-letter object.
+    pub fn dead_lettered(reason: DeadLetterReason) -> Self {
+        Self { reason: word(&reason), ..Self::new(Kind::DeadLettered, LogResult::DeadLettered) }
+    }
+
+    /// The change of an event whose dead letter was dropped for this reason.
+    pub fn dropped(reason: &str) -> Self {
+        Self { reason: Some(reason.to_owned()), ..Self::new(Kind::Dropped, LogResult::Dropped) }
+    }
+
     fn new(kind: Kind, result: LogResult) -> Self {
         Self { kind, result, reason: None, next_attempt_at: None }
     }

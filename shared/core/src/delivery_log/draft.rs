@@ -118,7 +118,7 @@ impl<'a> RecordedEvent<'a> {
         let attempt = self.attempt(change.kind);
         let (payload, payload_reference) = self.payload();
         let draft = Draft {
-            record_id: record_id(self.message_id, self.receive_count, &entry.key, attempt, change.kind),
+            record_id: record_id(self.message_id, self.receive_count, &entry.key, attempt, change.kind, time),
             time,
             kind: change.kind,
             topic: delivery.topic.folded_text(),

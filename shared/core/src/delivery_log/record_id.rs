@@ -3,16 +3,26 @@
 use sha2::{Digest, Sha256};
 
 use super::Kind;
-use crate::model::hex;
+use crate::model::{Timestamp, hex};
 
 /// Bytes of a digest that make an id. Among 10^12 records, two have the same one with a chance of 10^-15.
 const ID_BYTES: usize = 16;
 
 /// The id of what one receive of a message did to one event of it: 32 hexadecimal digits. A second receive of
-/// the message is another fact, since it sends the event again.
-pub fn record_id(message_id: &str, receive_count: u32, event_key: &str, attempt: u16, kind: Kind) -> String {
+/// the message is another fact, since it sends the event again. The time tells the two apart where the queue
+/// counts receives anew: the embedded one does when it is opened.
+pub fn record_id(
+    message_id: &str,
+    receive_count: u32,
+    event_key: &str,
+    attempt: u16,
+    kind: Kind,
+    time: Timestamp,
+) -> String {
     let mut digest = Sha256::new();
-    for part in [message_id, &receive_count.to_string(), event_key, &attempt.to_string(), kind.as_str()] {
+    let numbers = [u64::from(receive_count), u64::from(attempt), time.as_millis()].map(|it| it.to_string());
+    let [receive_count, attempt, time] = &numbers;
+    for part in [message_id, receive_count, event_key, attempt, kind.as_str(), time] {
         digest.update(part.as_bytes());
         digest.update(b"\n");
     }
@@ -23,22 +33,25 @@ pub fn record_id(message_id: &str, receive_count: u32, event_key: &str, attempt:
 mod tests {
     use super::*;
 
+    const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
     #[test]
     fn an_id_is_stable() {
-        let id = record_id("9a0c6a5e-0d33-4a5d-8f43-7a7b7a3f2d11", 1, "0b0e-0", 1, Kind::Attempt);
-        assert_eq!(id, "9292d1154512d236a4bffb7bf182a2e0");
+        let id = record_id("9a0c6a5e-0d33-4a5d-8f43-7a7b7a3f2d11", 1, "0b0e-0", 1, Kind::Attempt, AT);
+        assert_eq!(id, "6dd55bebb886571b38364addb78598ff");
     }
 
     #[test]
     fn every_part_makes_another_id() {
         let ids = [
-            record_id("m", 1, "k", 1, Kind::Attempt),
-            record_id("n", 1, "k", 1, Kind::Attempt),
-            record_id("m", 2, "k", 1, Kind::Attempt),
-            record_id("m", 1, "l", 1, Kind::Attempt),
-            record_id("m", 1, "k", 2, Kind::Attempt),
-            record_id("m", 1, "k", 1, Kind::Expired),
-            record_id("m1", 1, "k", 1, Kind::Attempt),
+            record_id("m", 1, "k", 1, Kind::Attempt, AT),
+            record_id("n", 1, "k", 1, Kind::Attempt, AT),
+            record_id("m", 2, "k", 1, Kind::Attempt, AT),
+            record_id("m", 1, "l", 1, Kind::Attempt, AT),
+            record_id("m", 1, "k", 2, Kind::Attempt, AT),
+            record_id("m", 1, "k", 1, Kind::Expired, AT),
+            record_id("m1", 1, "k", 1, Kind::Attempt, AT),
+            record_id("m", 1, "k", 1, Kind::Attempt, Timestamp::EPOCH),
         ];
         let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());

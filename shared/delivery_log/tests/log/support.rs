@@ -29,7 +29,7 @@ pub(crate) fn record(n: u64, time_ms: u64) -> Record {
     let failed = n.is_multiple_of(10);
     let result = if failed { LogResult::Retry } else { LogResult::Delivered };
     Record {
-        record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt),
+        record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt, time),
         time,
         kind: Kind::Attempt,
         topic: format!("topic-{}", n % 3),

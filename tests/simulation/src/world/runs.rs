@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use posthaste_core::delivery_log::{Record, parse_records};
 use posthaste_core::pressure::Drained;
 use posthaste_ports::{BatchResponse, Clock, DrainSource, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_record::{MergeReport, RecordError};
@@ -84,6 +85,19 @@ impl World {
             queue.acknowledge(&receipt).await.expect("an acknowledgement");
         }
         response
+    }
+
+    /// The records of the delivery log that were sent since the last time.
+    pub async fn log_records(&self) -> Vec<Record> {
+        let mut records = Vec::new();
+        loop {
+            let messages = self.receive(QueueName::Records).await;
+            if messages.is_empty() {
+                return records;
+            }
+            let of = |message: &ReceivedMessage| parse_records(&message.body).expect("a message of records");
+            records.extend(messages.iter().flat_map(of));
+        }
     }
 
     /// One run of record's merge, which may fail.

@@ -7,7 +7,7 @@ use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::Receipt;
 
 use super::*;
-use crate::settle::records_queue::RECORDS_TIME;
+use posthaste_services::delivery_log::RECORDS_TIME;
 
 const DELIVERED: [EntryVerdict; 1] = [EntryVerdict::Delivered];
 

@@ -88,7 +88,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
     };
     let text_of = |text: &str| Some(text.to_owned());
     let expected = Record {
-        record_id: record_id("m", 2, "k-0", 1, Kind::Attempt),
+        record_id: record_id("m", 2, "k-0", 1, Kind::Attempt, AT),
         time: AT,
         kind: Kind::Attempt,
         topic: "orders".to_owned(),

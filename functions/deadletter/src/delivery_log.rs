@@ -1,0 +1,104 @@
+//! Records of the delivery log: a dead letter was written, dropped, or not needed, since its endpoint answered
+//! late. They are sent when that is durable, before the messages are acknowledged. What cannot be recorded in
+//! time is a gap in the log; it is counted, and the dead letters stand.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use bytes::Bytes;
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::delivery_log::{Change, RecordDetails, RecordText, RecordedEvent, join_records};
+use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Timestamp};
+use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
+use posthaste_services::catch_panic::catch_panic_now;
+use posthaste_services::delivery_log::{RECORDS_TIME, Unrecorded, report_lost, send_records};
+use posthaste_services::{RegistryError, timeout};
+
+use crate::dead_letters::DeadLetters;
+use crate::letter::{Letter, LoadedLetter};
+
+/// An event, the letter with which it came, and its payload if that was read.
+pub(crate) type RecordedEntry<'a> = (&'a Letter, &'a Entry, Option<&'a Bytes>);
+
+/// A change of events of letters of one subscription.
+#[derive(Debug)]
+pub(crate) struct Recorded<'a> {
+    pub(crate) events: Vec<RecordedEntry<'a>>,
+    pub(crate) change: fn(&Letter) -> Change,
+    /// The dead-letter object that has them.
+    pub(crate) object: Option<&'a str>,
+}
+
+impl<P: Ports> DeadLetters<P> {
+    /// Records a change, within [`RECORDS_TIME`].
+    pub(crate) async fn record(&self, recorded: Recorded<'_>) {
+        let Some((first, ..)) = recorded.events.first() else { return };
+        let delivery = &first.dead.delivery;
+        let sent = timeout(&self.ports.clock, RECORDS_TIME, self.send_records(delivery, &recorded)).await;
+        let error: Box<dyn Error> = match sent {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error,
+            None => PortError::new("record dead letters", ErrorKind::TimedOut).into(),
+        };
+        report_lost(&BTreeMap::from([(&delivery.topic, recorded.events.len())]), &*error);
+    }
+
+    async fn send_records(
+        &self,
+        delivery: &Delivery,
+        recorded: &Recorded<'_>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mode = self.log_mode(delivery).await?;
+        if !mode.keeps_attempts() {
+            return Ok(());
+        }
+        let now = self.ports.clock.now();
+        let made = recorded.events.iter().map(|event| recorded.record(*event, mode, now));
+        let records: Vec<_> = made.flatten().collect();
+        let missing = recorded.events.len() - records.len();
+        if missing > 0 {
+            report_lost(&BTreeMap::from([(&delivery.topic, missing)]), &Unrecorded);
+        }
+        Ok(send_records(&self.ports.records, &self.ports.clock, join_records(records.iter())).await?)
+    }
+
+    /// How much the log keeps of a delivery. If its subscription is gone, so is what its topic says of it.
+    async fn log_mode(&self, delivery: &Delivery) -> Result<DeliveryLogMode, RegistryError> {
+        let topic = self.ports.registry.topic(&delivery.topic).await?;
+        let subscription = topic.as_ref().and_then(|topic| topic.subscription(&delivery.subscription));
+        Ok(subscription.and_then(|subscription| subscription.delivery_log).unwrap_or(self.ports.delivery_log))
+    }
+}
+
+impl Recorded<'_> {
+    /// A record. `None` if it cannot be made: that never harms the dead letter.
+    fn record(
+        &self,
+        (letter, entry, text): RecordedEntry<'_>,
+        mode: DeliveryLogMode,
+        now: Timestamp,
+    ) -> Option<RecordText> {
+        // Deliver has recorded the event with its payload, unless it failed on it.
+        let is_first = letter.dead.reason == DeadLetterReason::HandlerFailed;
+        let event = RecordedEvent {
+            message_id: &letter.message.id.0,
+            receive_count: letter.message.receive_count,
+            delivery: &letter.dead.delivery,
+            entry,
+            text,
+            keeps_payload: is_first && mode.keeps_payloads(),
+        };
+        let details = RecordDetails { dead_letter_object: self.object, ..RecordDetails::default() };
+        catch_panic_now(|| event.record(&(self.change)(letter), details, now)).ok()?.ok()
+    }
+}
+
+/// The events of letters whose payloads were read.
+pub(crate) fn events_of(letters: &[LoadedLetter]) -> Vec<RecordedEntry<'_>> {
+    let mut events = Vec::new();
+    for LoadedLetter { letter, payloads } in letters {
+        let entries = letter.dead.delivery.events.iter().zip(payloads);
+        events.extend(entries.map(|(entry, text)| (letter, entry, Some(text))));
+    }
+    events
+}
