@@ -156,7 +156,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Whether nothing is recorded of a topic.
-    fn is_log_off(&self, record: Option<&TopicRecord>) -> bool {
+    pub(crate) fn is_log_off(&self, record: Option<&TopicRecord>) -> bool {
         let mode = record.map(|record| record.settings.delivery_log.unwrap_or(self.settings.log.mode));
         mode.is_some_and(|mode| !mode.keeps_attempts())
     }

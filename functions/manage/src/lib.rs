@@ -28,6 +28,7 @@ mod test_event;
 mod tests;
 mod topic_records;
 mod topics;
+mod waiting;
 mod webhook_keys;
 
 pub use crate::delivery_log::DeliveryLog;

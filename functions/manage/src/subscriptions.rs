@@ -18,7 +18,8 @@ use crate::paging::{Page, PageQuery, cursor};
 
 /// List a topic's subscriptions
 ///
-/// In the order of their names without regard to case. Secrets are masked.
+/// In the order of their names without regard to case. Secrets are masked. Each has the count of what waits
+/// for it, and its health.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions",
     params(TopicPath, PageQuery),
     responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
@@ -38,13 +39,16 @@ pub(crate) async fn list_subscriptions<P: Ports>(
     rest.truncate(items);
     let cursor = rest.last().filter(|_| has_more).map(|(folded, ..)| cursor(folded));
     let now = manage.clock.now();
-    let subscriptions = rest.iter().map(|(_, name, settings)| settings.shown(name, now)).collect();
+    let mut subscriptions: Vec<_> =
+        rest.iter().map(|(_, name, settings)| settings.shown(name, now)).collect();
+    manage.add_waiting(&record.name, &mut subscriptions).await;
     Ok(JsonResponse::new(SubscriptionPage { subscriptions, cursor }))
 }
 
 /// Show a subscription
 ///
-/// Secrets are masked. The answer can be put back as it is.
+/// Secrets are masked. What waits, the last outcome and the health are as of now, and as far as they could be
+/// read. The answer can be put back as it is.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "The subscription", body = SubscriptionSettings,
@@ -56,10 +60,10 @@ pub(crate) async fn get_subscription<P: Ports>(
 ) -> Answer<SubscriptionSettings> {
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
-    Ok(JsonResponse::versioned(
-        settings.shown(name, manage.clock.now()),
-        subscription_etag(&record, settings),
-    ))
+    let mut shown = settings.shown(name, manage.clock.now());
+    manage.add_waiting(&record.name, std::slice::from_mut(&mut shown)).await;
+    shown.last_outcome = manage.last_outcome(&record, name).await.map(Box::new);
+    Ok(JsonResponse::versioned(shown, subscription_etag(&record, settings)))
 }
 
 /// Create or replace a subscription

@@ -20,6 +20,7 @@ mod subscriptions;
 mod temporary;
 mod test_event;
 mod topics;
+mod waiting;
 mod webhook_keys;
 
 use std::sync::Arc;

@@ -27,6 +27,7 @@ mod signing;
 mod test_event;
 mod topic_keys;
 mod view;
+mod waiting;
 mod webhook_keys;
 
 #[cfg(test)]
@@ -57,4 +58,5 @@ pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
 pub use view::{
     DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic,
 };
+pub use waiting::{LastOutcomeView, WaitingCount, WaitingPlace, WaitingView};
 pub use webhook_keys::{WebhookKey, WebhookKeys};

@@ -87,6 +87,7 @@ impl queue::QueueHarness for Embedded {
             acknowledges: true,
             refuses_stale_receipts: true,
             replaces_atomically: true,
+            shows_groups: true,
             is_fair: true,
             max_receive_count: MAX_RECEIVE_COUNT,
             wait: Duration::ZERO,

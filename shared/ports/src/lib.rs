@@ -21,7 +21,7 @@ pub use error::{ErrorKind, PortError};
 pub use evict::{Evict, Evicted};
 pub use probe::{Database, NoMachine, Probe, Sample};
 pub use queue::{
-    BatchResponse, MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
+    BatchResponse, GroupCount, MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
     ReceiveRequest, ReceivedMessage, Successor,
 };
 pub use store::{

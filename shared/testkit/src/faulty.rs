@@ -11,7 +11,7 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
+    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
     QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Revalidated,
     Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
@@ -130,6 +130,15 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         self.run(Operation::Counts, "", || self.port.counts()).await
+    }
+
+    async fn waiting(
+        &self,
+        groups: &[String],
+        bodies_max: usize,
+        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+        self.run(Operation::Waiting, "", || self.port.waiting(groups, bodies_max, see)).await
     }
 }
 

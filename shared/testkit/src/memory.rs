@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use posthaste_core::model::{EndpointUrl, Timestamp};
 
 use posthaste_ports::{
-    Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
+    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, WebhookRequest, validate,
 };
 
@@ -231,6 +231,30 @@ impl QueueReceiver for MemoryQueue {
             }
         }
         Ok(counts)
+    }
+
+    async fn waiting(
+        &self,
+        groups: &[String],
+        bodies_max: usize,
+        mut see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+        let world = self.world.lock();
+        let (mut counts, mut seen) = (vec![GroupCount::default(); groups.len()], 0);
+        for stored in world.messages.iter().filter(|m| m.queue == self.name) {
+            let place = groups.iter().position(|group| stored.message.group.as_ref() == Some(group));
+            let Some(place) = place else { continue };
+            let count = &mut counts[place];
+            count.messages += 1;
+            if stored.receipt.is_none() && stored.visible_from > world.elapsed {
+                let due = Timestamp::EPOCH + stored.visible_from;
+                count.next_due = Some(count.next_due.map_or(due, |next| next.min(due)));
+            }
+            if seen < bodies_max {
+                seen = if see(place, Some(&stored.message.body)) { seen + 1 } else { bodies_max };
+            }
+        }
+        Ok(Some(counts))
     }
 }
 

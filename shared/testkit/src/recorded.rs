@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Link;
 
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
+    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
     QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Revalidated,
     Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
@@ -32,6 +32,8 @@ pub enum Operation {
     ChangeVisibility,
     /// [`QueueReceiver::counts`].
     Counts,
+    /// [`QueueReceiver::waiting`].
+    Waiting,
     /// [`ObjectStore::get`].
     Get,
     /// [`ObjectStore::get_if_changed`].
@@ -240,6 +242,18 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         let call = self.begin(Operation::Counts, "");
         let result = self.port.counts().await;
         call.end(&result);
+        result
+    }
+
+    async fn waiting(
+        &self,
+        groups: &[String],
+        bodies_max: usize,
+        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+        let call = self.begin(Operation::Waiting, "");
+        let result = self.port.waiting(groups, bodies_max, see).await;
+        call.carrying(groups.len(), 0).end(&result);
         result
     }
 }

@@ -71,6 +71,12 @@ fn whose(view: &LinkView) -> String {
     }
 }
 
+/// The state of what fails and the outcome of its last request, in a few words.
+pub(super) fn health(view: &LinkView) -> String {
+    let (state, last) = (word(&view.state), last(view));
+    if last.is_empty() { state } else { format!("{state}: {last}") }
+}
+
 fn last(view: &LinkView) -> String {
     let outcome = view.last_outcome.map(|outcome| format!("{outcome:?}")).unwrap_or_default();
     match view.last_http_status_code {

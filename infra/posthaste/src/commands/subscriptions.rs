@@ -3,7 +3,7 @@
 
 use posthaste_core::api::{
     ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
-    SubscriptionPage, SubscriptionSettings,
+    SubscriptionPage, SubscriptionSettings, WaitingView,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -15,8 +15,21 @@ use crate::cli::{SubscriptionArgs, SubscriptionsCommand, TopicArg};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// Columns of a list of subscriptions.
+/// Columns of a topic's subscriptions.
 pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types", "state", "reason"];
+
+/// Columns of a list of subscriptions: the same, and what waits for each.
+const LIST_HEADER: [&str; 9] = [
+    "subscription",
+    "endpoint",
+    "event types",
+    "state",
+    "waiting",
+    "oldest",
+    "next attempt",
+    "health",
+    "reason",
+];
 
 /// Actions that ask the endpoint, if it has to consent.
 const ASKING: [&str; 3] = ["validate", "resume", "enable"];
@@ -108,7 +121,7 @@ pub(super) fn state(status: &StatusView) -> String {
     }
 }
 
-/// A subscription in a list.
+/// A subscription of a topic.
 pub(super) fn row(name: &str, settings: &SubscriptionSettings) -> [String; 5] {
     let types = &settings.filter.included_event_types;
     let types = if types.is_empty() { "all".to_owned() } else { types.join(" ") };
@@ -117,13 +130,39 @@ pub(super) fn row(name: &str, settings: &SubscriptionSettings) -> [String; 5] {
     [name.to_owned(), settings.endpoint.url.clone(), types, state, reason]
 }
 
+/// A subscription in a list, with what waits for it.
+fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
+    let name = settings.name.as_ref().map(ToString::to_string).unwrap_or_default();
+    let [name, endpoint, types, state, reason] = row(&name, settings);
+    let waiting = settings.waiting.as_deref();
+    let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
+    [
+        name,
+        endpoint,
+        types,
+        state,
+        waiting.map(count).unwrap_or_default(),
+        time(waiting.and_then(|waiting| waiting.oldest_accepted_at)),
+        time(waiting.and_then(|waiting| waiting.next_attempt_at)),
+        settings.health.as_deref().map(links::health).unwrap_or_default(),
+        reason,
+    ]
+}
+
+/// A count of what waits; `12+` where there may be more.
+fn count(waiting: &WaitingView) -> String {
+    if waiting.at_least { format!("{}+", waiting.count) } else { waiting.count.to_string() }
+}
+
 fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
     let subscriptions = session.list(&["topics", topic, "subscriptions"], open)?;
-    let name =
-        |settings: &SubscriptionSettings| settings.name.as_ref().map(ToString::to_string).unwrap_or_default();
-    let rows = subscriptions.iter().map(|settings| row(&name(settings), settings)).collect();
-    Ok(Reply::new(json!({ "subscriptions": subscriptions })).list(HEADER, rows, none(topic)))
+    Ok(listed(topic, &subscriptions))
+}
+
+fn listed(topic: &str, subscriptions: &[SubscriptionSettings]) -> Reply {
+    let rows = subscriptions.iter().map(list_row).collect();
+    Reply::new(json!({ "subscriptions": subscriptions })).list(LIST_HEADER, rows, none(topic))
 }
 
 /// Text in the place of a list of a topic's subscriptions, where there are none.
@@ -159,6 +198,36 @@ fn ended(masked: &SecretText) -> [String; 2] {
 mod tests {
     use super::*;
     use crate::output::Style;
+
+    #[test]
+    fn a_list_shows_what_waits_as_far_as_it_is_known() {
+        let billing = json!({
+            "name": "billing", "endpoint": { "url": "https://a.example/" },
+            "status": { "state": "Active", "since": "2026-11-21T10:00:00Z" },
+            "waiting": {
+                "count": 12, "queued": 7, "parked": 1, "held": 4,
+                "oldestAcceptedAt": "2026-11-21T10:00:00Z", "nextAttemptAt": "2026-11-21T10:20:00Z",
+            },
+            "health": { "link": "https://a.example:443", "scope": "link", "state": "retry",
+                "lastOutcome": "Busy", "lastHttpStatusCode": 503 },
+        });
+        let crm = json!({
+            "name": "crm", "endpoint": { "url": "https://b.example/" },
+            "status": { "state": "Paused", "reason": "paused by an operator",
+                "since": "2026-11-21T10:00:00Z" },
+            "waiting": { "count": 1000, "atLeast": true, "parked": 0, "held": 1000 },
+        });
+        let erp = json!({ "name": "erp", "endpoint": { "url": "https://c.example/" } });
+        let subscriptions: Vec<_> =
+            [billing, crm, erp].map(|it| serde_json::from_value(it).unwrap()).into();
+        let expected = r"
+SUBSCRIPTION  ENDPOINT            EVENT TYPES  STATE   WAITING  OLDEST                    NEXT ATTEMPT              HEALTH             REASON
+billing       https://a.example/  all          Active  12       2026-11-21T10:00:00.000Z  2026-11-21T10:20:00.000Z  retry: Busy (503)
+crm           https://b.example/  all          Paused  1000+                                                                           paused by an operator
+erp           https://c.example/  all
+";
+        assert_eq!(listed("orders", &subscriptions).render(Style::Plain), expected.trim_start());
+    }
 
     #[test]
     fn the_new_secret_is_printed_first_and_the_old_ones_with_their_end() {

@@ -167,6 +167,9 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
             delivery_headers: delivery_headers.collect(),
             signing,
             status: Some(status),
+            waiting: None,
+            last_outcome: None,
+            health: None,
             ..wanted.clone()
         };
         settings.subscriptions.insert(change.name.clone(), stored);

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 
 pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
-    DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SecretText, SigningSettings,
+    DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView, LinkView,
+    SecretText, SigningSettings, WaitingView,
 };
 pub use crate::model::Status as StatusState;
 use crate::model::{ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName};
@@ -113,6 +114,16 @@ pub struct SubscriptionSettings {
     /// active, unless it is paused or its endpoint has yet to consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,
+    /// The events that wait, as they are shown where a subscription is read. Ignored when written, as are the
+    /// next two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Box<WaitingView>>,
+    /// The end of its last attempt of the last 24 hours, where it alone is shown and the delivery log has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_outcome: Option<Box<LastOutcomeView>>,
+    /// Its own state, or that of its endpoint's link, as `GET /links` has it. Left out where both are well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Box<LinkView>>,
 }
 
 /// The endpoint of a subscription.

@@ -84,6 +84,11 @@ pub fn held_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{HELD}{}/", folder(topic, subscription))
 }
 
+/// The prefix of what is held for all subscriptions of a topic.
+pub fn held_of_topic(topic: &TopicName) -> String {
+    format!("{HELD}{}.", topic.folded())
+}
+
 /// The folder that a held object lies in, `topic.subscription`. `None` if the key is not such a key.
 pub fn held_folder(key: &str) -> Option<&str> {
     key.strip_prefix(HELD)?.split_once('/').map(|(folder, _)| folder)

@@ -1,13 +1,15 @@
 //! The queue ports over the embedded store.
 
 mod receive;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_core::model::SQS_VISIBILITY_SECS_MAX;
 use posthaste_ports::{
-    Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
+    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
@@ -140,6 +142,15 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         Ok(self.queue().index.lock().counts(self.now()))
+    }
+
+    async fn waiting(
+        &self,
+        groups: &[String],
+        bodies_max: usize,
+        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+        self.look_at(groups, bodies_max, see).await.map(Some)
     }
 }
 

@@ -3,6 +3,7 @@
 mod receiving;
 mod sending;
 mod settling;
+mod waiting;
 
 use std::future::Future;
 use std::time::Duration;
@@ -67,6 +68,8 @@ pub struct Backend {
     pub refuses_stale_receipts: bool,
     /// Whether `replace` is one transaction that knows a stale receipt.
     pub replaces_atomically: bool,
+    /// Whether it shows what waits of a group, by a clock of the test.
+    pub shows_groups: bool,
     /// Whether a group with few messages in flight is served strictly before one with many.
     pub is_fair: bool,
     /// The `maxReceiveCount` of the delivery queue.
@@ -123,6 +126,12 @@ pub async fn run<H: QueueHarness>(harness: &H) {
     });
     if backend.replaces_atomically {
         all.extend::<Vec<Case<'_>>>(cases![harness: settling::replacing_by_a_stale_receipt_sends_nothing]);
+    }
+    if backend.shows_groups {
+        all.extend::<Vec<Case<'_>>>(cases![harness:
+            waiting::a_group_is_counted_wherever_its_messages_are,
+            waiting::bodies_are_shown_group_by_group_until_there_are_enough,
+        ]);
     }
     if backend.is_fair {
         all.extend::<Vec<Case<'_>>>(cases![harness: receiving::a_quiet_group_is_served_before_a_busy_one]);
@@ -252,6 +261,7 @@ mod tests {
                 acknowledges: true,
                 refuses_stale_receipts: true,
                 replaces_atomically: true,
+                shows_groups: true,
                 is_fair: true,
                 max_receive_count: MAX_RECEIVE_COUNT,
                 wait: Duration::ZERO,

@@ -72,6 +72,7 @@ impl queue::QueueHarness for Doubled {
             acknowledges: false,
             refuses_stale_receipts: true,
             replaces_atomically: false,
+            shows_groups: false,
             is_fair: true,
             max_receive_count: MAX_RECEIVE_COUNT,
             wait: Duration::ZERO,

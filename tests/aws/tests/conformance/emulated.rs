@@ -97,6 +97,7 @@ impl queue::QueueHarness for Emulated {
             acknowledges: false,
             refuses_stale_receipts: self.tool == Tool::Ministack,
             replaces_atomically: false,
+            shows_groups: false,
             is_fair: false,
             max_receive_count: MAX_RECEIVE_COUNT,
             wait: if self.tool == Tool::Localstack { Duration::from_secs(1) } else { Duration::ZERO },

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_ports::{
-    MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
+    GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, Successor,
 };
 
@@ -70,5 +71,14 @@ impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         self.queue.counts().await
+    }
+
+    async fn waiting(
+        &self,
+        groups: &[String],
+        bodies_max: usize,
+        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
+    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+        self.queue.waiting(groups, bodies_max, see).await
     }
 }

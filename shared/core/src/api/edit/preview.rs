@@ -106,6 +106,9 @@ fn subscription(
         delivery_headers: headers.collect(),
         signing: signing.shown(),
         status: Some(status),
+        waiting: None,
+        last_outcome: None,
+        health: None,
         ..wanted.clone()
     })
 }

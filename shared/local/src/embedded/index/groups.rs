@@ -58,6 +58,21 @@ impl Groups {
         id
     }
 
+    /// The number of a group that has messages.
+    pub(super) fn find(&self, name: &str) -> Option<GroupId> {
+        self.ids.get(name).copied()
+    }
+
+    /// The visible messages of a group, oldest first.
+    pub(super) fn ready(&self, id: GroupId) -> &VecDeque<u64> {
+        &self.all[id as usize].ready
+    }
+
+    /// The number of messages of a group that wait for their time.
+    pub(super) fn delayed(&self, id: GroupId) -> u32 {
+        self.all[id as usize].delayed
+    }
+
     pub(super) fn name(&self, id: GroupId) -> Arc<str> {
         self.all[id as usize].name.clone()
     }

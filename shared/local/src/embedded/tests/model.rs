@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    Clock, ErrorKind, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
+    Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
     ReceiveRequest, ReceivedMessage, Successor,
 };
 use proptest::prelude::*;
@@ -147,6 +148,16 @@ impl Model {
         self.messages.iter().position(|message| message.receipt.as_ref() == Some(receipt))
     }
 
+    /// Messages of a group, and the time at which the first delayed one becomes visible.
+    fn waiting(&self, group: &str, now: Timestamp) -> (GroupCount, Vec<Bytes>) {
+        let of: Vec<_> = self.messages.iter().filter(|it| it.group.as_deref() == Some(group)).collect();
+        let is_delayed = |it: &&&Message| it.visible_at > now && !Self::is_in_flight(it, now);
+        let next_due = of.iter().filter(is_delayed).map(|it| it.visible_at).min();
+        let mut bodies: Vec<_> = of.iter().map(|it| Bytes::from(it.body.clone())).collect();
+        bodies.sort();
+        (GroupCount { messages: of.len() as u64, next_due }, bodies)
+    }
+
     fn counts(&self, now: Timestamp) -> QueueCounts {
         let in_flight = self.in_flight(now) as u64;
         let visible = self.messages.iter().filter(|message| message.visible_at <= now).count() as u64;
@@ -264,6 +275,23 @@ impl World {
     async fn check(&self) {
         let counts = self.local.queue(QueueName::Deliveries).counts().await.unwrap();
         assert_eq!(counts, self.model.counts(self.clock.now()));
+        self.check_groups().await;
+    }
+
+    /// What waits is what the model has, group by group, also after a restart.
+    async fn check_groups(&self) {
+        let groups: Vec<_> = (1..5).map(|number| format!("group-{number}")).collect();
+        let mut bodies = vec![Vec::new(); groups.len()];
+        let see = |place: usize, body: Option<&Bytes>| {
+            bodies[place].extend(body.cloned());
+            true
+        };
+        let queue = self.local.queue(QueueName::Deliveries);
+        let counts = queue.waiting(&groups, 1000, see).await.unwrap().unwrap();
+        for ((group, count), mut bodies) in groups.iter().zip(counts).zip(bodies) {
+            bodies.sort();
+            assert_eq!((count, bodies), self.model.waiting(group, self.clock.now()), "{group}");
+        }
     }
 }
 
