@@ -53,7 +53,9 @@ impl<P: Ports> Manage<P> {
             Err(error) => left_out(topic, &error, "waiting"),
         }
         match self.links.all().await {
-            Ok(shards) => shown.iter_mut().for_each(|it| it.health = health(topic, it, &shards).map(Box::new)),
+            Ok(shards) => {
+                shown.iter_mut().for_each(|it| it.health = health(topic, it, &shards).map(Box::new))
+            }
             Err(error) => left_out(topic, &error, "health"),
         }
     }
@@ -125,7 +127,9 @@ impl<P: Ports> Manage<P> {
             }
             self.clock.monotonic() < until
         };
-        let Some(found) = self.deliveries.waiting(&groups, MESSAGES_MAX, see).await? else { return Ok(false) };
+        let Some(found) = self.deliveries.waiting(&groups, MESSAGES_MAX, see).await? else {
+            return Ok(false);
+        };
         for ((count, of_group), seen) in counts.iter_mut().zip(found).zip(seen) {
             count.add_unread(WaitingPlace::Queue, of_group.messages.saturating_sub(seen));
             of_group.next_due.into_iter().for_each(|due| count.due(due));

@@ -11,9 +11,9 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 
 use posthaste_ports::{
-    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
-    QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Revalidated,
-    Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
+    PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
+    Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
 
 use crate::recorded::Operation;

@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use posthaste_core::model::{EndpointUrl, Timestamp};
 
 use posthaste_ports::{
-    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, WebhookRequest, validate,
+    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
+    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, WebhookRequest,
+    validate,
 };
 
 pub use crate::memory_store::MemoryStore;

@@ -12,9 +12,9 @@ use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Link;
 
 use posthaste_ports::{
-    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
-    QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Revalidated,
-    Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
+    PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
+    Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
 
 /// A method of a port.

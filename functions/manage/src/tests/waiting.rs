@@ -87,7 +87,8 @@ async fn a_list_counts_for_each_subscription_apart() {
     let listed = api.get("/topics/orders/subscriptions").await.json();
     let counts: Vec<_> = listed["subscriptions"].as_array().unwrap().iter().collect();
     let counts: Vec<_> = counts.iter().map(|it| (&it["name"], &it["waiting"]["count"])).collect();
-    let expected = [("Audit", 6), ("Billing", 3), ("Quiet", 0)].map(|(name, count)| (json!(name), json!(count)));
+    let expected =
+        [("Audit", 6), ("Billing", 3), ("Quiet", 0)].map(|(name, count)| (json!(name), json!(count)));
     assert_eq!(counts, expected.iter().map(|(name, count)| (name, count)).collect::<Vec<_>>());
     assert_eq!(listed["subscriptions"][0]["waiting"]["nextAttemptAt"], "1970-01-01T00:10:00.000Z");
 }

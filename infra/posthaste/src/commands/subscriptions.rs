@@ -218,8 +218,7 @@ mod tests {
             "waiting": { "count": 1000, "atLeast": true, "parked": 0, "held": 1000 },
         });
         let erp = json!({ "name": "erp", "endpoint": { "url": "https://c.example/" } });
-        let subscriptions: Vec<_> =
-            [billing, crm, erp].map(|it| serde_json::from_value(it).unwrap()).into();
+        let subscriptions: Vec<_> = [billing, crm, erp].map(|it| serde_json::from_value(it).unwrap()).into();
         let expected = r"
 SUBSCRIPTION  ENDPOINT            EVENT TYPES  STATE   WAITING  OLDEST                    NEXT ATTEMPT              HEALTH             REASON
 billing       https://a.example/  all          Active  12       2026-11-21T10:00:00.000Z  2026-11-21T10:20:00.000Z  retry: Busy (503)

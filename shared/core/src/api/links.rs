@@ -24,7 +24,7 @@ pub struct LinksView {
 
 /// A link or a subscription that is not well, or whose events are held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LinkView {
     /// Scheme, host and port. Left out of a subscription that was deleted, or of which nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use crate::model::{Delivery, Timestamp};
 
 /// The events that wait for a subscription.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WaitingView {
     /// The number of events that wait.
     #[schema(example = 12)]
@@ -37,7 +37,7 @@ pub struct WaitingView {
 
 /// The end of a subscription's last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LastOutcomeView {
     /// The time of its end.
     pub at: IsoTimestamp,

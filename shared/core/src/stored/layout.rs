@@ -10,8 +10,8 @@ use super::keys::{day_key, hour_key};
 pub use super::keys::{folder, folder_owner};
 pub use super::links::{LINKS, links};
 pub use super::parked::{
-    HELD, PARKED, held, held_expiry_minute, held_folder, held_of, held_of_topic, held_past, parked, parked_at_minute,
-    parked_before, parked_due_minute, parked_folder, parked_id, parked_instead,
+    HELD, PARKED, held, held_expiry_minute, held_folder, held_of, held_of_topic, held_past, parked,
+    parked_at_minute, parked_before, parked_due_minute, parked_folder, parked_id, parked_instead,
 };
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};

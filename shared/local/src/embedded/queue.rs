@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::SQS_VISIBILITY_SECS_MAX;
 use posthaste_ports::{
-    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
+    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
+    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
 use super::inbox::{NewMessage, Work};

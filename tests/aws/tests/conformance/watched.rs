@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_ports::{
-    GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, Successor,
+    GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt,
+    ReceiveRequest, ReceivedMessage, Successor,
 };
 
 /// Counts the receives of `Q`.

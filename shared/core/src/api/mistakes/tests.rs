@@ -52,7 +52,8 @@ fn every_kind_of_mistake_in_every_subscription_is_named() {
                 "colour",
                 "unknown member `colour`, expected one of `name`, `endpoint`, `deliverySchema`, \
                 `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `deliveryHeaders`, \
-                `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`",
+                `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`, `waiting`, `lastOutcome`, \
+                `health`",
             ),
             ("deliverySchema", "unknown word, did you mean `CloudEvents`?"),
             ("filters", "unknown member `filters`, did you mean `filter`?"),
@@ -138,7 +139,8 @@ fn a_missing_member_is_named_once_beside_other_mistakes() {
                 "a.colours",
                 "unknown member `colours`, expected one of `name`, `endpoint`, `deliverySchema`, \
                 `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `deliveryHeaders`, \
-                `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`",
+                `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`, `waiting`, `lastOutcome`, \
+                `health`",
             ),
             ("a", "missing member `endpoint`"),
             ("b.batching", "expected an object, found a list"),

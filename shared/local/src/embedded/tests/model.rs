@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
-    ReceiveRequest, ReceivedMessage, Successor,
+    Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender,
+    Receipt, ReceiveRequest, ReceivedMessage, Successor,
 };
 use proptest::prelude::*;
 
