@@ -1,32 +1,44 @@
-//! The steps for a batch: read it, write a file for each hour, and settle what is written.
+//! The steps for a batch: read it, write a file for each hour, settle what is written, and put off what the
+//! store has refused for long.
 
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::model::SQS_DELAY_SECS_MAX;
-use posthaste_ports::{
-    BatchResponse, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage, Successor,
-};
+use posthaste_ports::{BatchResponse, Clock, MessageId, Ports, ReceivedMessage};
 
-use crate::error::RecordError;
 use crate::receive::{Malformed, Received, receive};
 use crate::record::Record;
+use crate::refused::Refused;
+
+/// Time before the deadline from which on no file is written, where messages may have to be put off.
+const PUT_OFF_BEFORE: Duration = Duration::from_secs(10);
 
 impl<P: Ports> Record<P> {
     /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages
     /// with records that are not durable. All of their records are written again when they come back.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+        let refused = self.write_batch(batch, deadline).await;
+        self.merge_busy_hours(deadline).await;
+        BatchResponse { failures: refused }
+    }
+
+    async fn write_batch(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> Vec<MessageId> {
+        let mut refused = Refused::new(&batch);
+        let write_by = if refused.may_put_off() { deadline.saturating_sub(PUT_OFF_BEFORE) } else { deadline };
         let Received { hours, newer, malformed } = receive(batch);
         malformed.iter().for_each(count_lost);
-        let mut failures = Vec::new();
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {
-            failures.extend(self.write_hour(hour, gathered, deadline).await);
+            let oldest = gathered.oldest();
+            let messages = self.write_hour(hour, gathered, write_by).await;
+            refused.add(messages, oldest);
         }
+        self.oldest_unwritten.report(refused.oldest, self.ports.clock.now());
+        let mut failures = self.put_off(refused, deadline).await;
         for (message, version) in newer {
             failures.extend(self.wait_for_newer(message, version, deadline).await);
         }
-        BatchResponse { failures }
+        failures
     }
 
     /// Sends a message of a newer version back to its queue, for a newer program. Answers it if that failed.
@@ -36,14 +48,9 @@ impl<P: Ports> Record<P> {
         version: u32,
         deadline: Duration,
     ) -> Option<MessageId> {
-        let message_id = message.id;
+        let message_id = message.id.clone();
         tracing::warn!(message_id = %message_id.0, version, "records of a newer version handed back");
-        let again = OutgoingMessage { body: message.body, group: None, delay_secs: SQS_DELAY_SECS_MAX };
-        let successors = vec![Successor { to: QueueName::Records, message: again }];
-        let replace = async {
-            self.ports.records.replace(&message.receipt, successors).await.map_err(RecordError::Store)
-        };
-        let error = self.in_time(deadline, replace).await.err()?;
+        let error = self.send_back(message, deadline).await.err()?;
         tracing::error!(
             message_id = %message_id.0, error = &error as &dyn Error,
             "records of a newer version left to their visibility timeout"
@@ -52,11 +59,12 @@ impl<P: Ports> Record<P> {
     }
 }
 
-/// Counts a message that cannot be read as one lost record: how many were in it is not known.
+/// Counts the records of a message that cannot be read: as many as it shows, or one.
 fn count_lost(malformed: &Malformed) {
-    metrics::counter!("LogRecordsLostCount").increment(1);
-    let Malformed { id, error } = malformed;
+    let Malformed { id, records, error } = malformed;
+    metrics::counter!("LogRecordsLostCount").increment(*records as u64);
     tracing::error!(
-        message_id = %id.0, error = error as &dyn Error, "records not readable, the delivery log has a gap"
+        message_id = %id.0, records, error = error as &dyn Error,
+        "records not readable, the delivery log has a gap"
     );
 }

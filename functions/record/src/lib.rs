@@ -1,15 +1,19 @@
 #![doc = include_str!("../README.md")]
 
+mod busy;
 mod end;
 mod error;
 mod handle;
 mod merge;
 mod receive;
 mod record;
+mod refused;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 mod work;
 mod write;
+mod written;
 
 pub use crate::end::Ended;
 pub use crate::error::RecordError;

@@ -29,7 +29,7 @@ const LEASE: LeaseObject = LeaseObject { key: RECORD_LEASE, length: Duration::fr
 const RUN_MAX: Duration = Duration::from_secs(110);
 
 /// Time before the deadline in which no merge begins: the longest takes less on a quarter of a processor.
-const BEGUN_BEFORE: Duration = Duration::from_secs(45);
+pub(crate) const BEGUN_BEFORE: Duration = Duration::from_secs(45);
 
 /// Time before the deadline at which all work is given up, so that the lease is still given back.
 const WORKED_BEFORE: Duration = Duration::from_secs(3);
@@ -42,12 +42,32 @@ impl<P: Ports> Record<P> {
 
     /// Merges what is to be merged, and ends before `deadline`, a time of [`Clock::monotonic`].
     pub async fn merge_until(&self, deadline: Duration) -> Result<MergeReport, RecordError> {
+        self.merge_some(None, deadline).await
+    }
+
+    /// Merges one hour, if it has enough files, and ends before `deadline`.
+    pub(crate) async fn merge_hour(
+        &self,
+        hour: LogHour,
+        deadline: Duration,
+    ) -> Result<MergeReport, RecordError> {
+        self.merge_some(Some(hour), deadline).await
+    }
+
+    async fn merge_some(
+        &self,
+        only: Option<LogHour>,
+        deadline: Duration,
+    ) -> Result<MergeReport, RecordError> {
         let RecordPorts { state, clock, entropy, .. } = &self.ports;
         let [begin, work] = [BEGUN_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
         let find = async { LEASE.find::<MergeCheckpoint>(state).await.map_err(RecordError::Lease) };
         let found = self.in_time(work, find).await?;
-        let look = MergeLook::begin(&found.checkpoint, clock.now());
-        let hours = self.in_time(work, self.hours_to_merge(look)).await?;
+        let look = match only {
+            Some(_) => MergeLook::of_one_hour(clock.now()),
+            None => MergeLook::begin(&found.checkpoint, clock.now()),
+        };
+        let hours = self.in_time(work, self.hours_to_merge(look, only)).await?;
         if hours.is_empty() && !look.is_whole {
             return Ok(MergeReport::default());
         }
@@ -65,9 +85,17 @@ impl<P: Ports> Record<P> {
     }
 
     /// The hours in which something is to be merged or cleared away.
-    async fn hours_to_merge(&self, look: MergeLook) -> Result<BTreeSet<LogHour>, RecordError> {
+    async fn hours_to_merge(
+        &self,
+        look: MergeLook,
+        only: Option<LogHour>,
+    ) -> Result<BTreeSet<LogHour>, RecordError> {
+        let (prefix, after) = match only {
+            Some(hour) => (hour.prefix(), None),
+            None => (DATES.to_owned(), look.after()),
+        };
         let mut hours = HoursToMerge::new(look);
-        let mut listed = pin!(objects(&self.ports.log, DATES, look.after()));
+        let mut listed = pin!(objects(&self.ports.log, &prefix, after));
         while let Some(object) = listed.try_next().await.map_err(RecordError::Store)? {
             if let Some(file) = SizedFile::new(&object.key, object.size) {
                 hours.push(file);

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_core::delivery_log::{LogHour, Record, parse_records};
+use posthaste_core::delivery_log::{LogHour, Record, count_records, parse_records};
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::FormatError;
 use posthaste_ports::{MessageId, ReceivedMessage};
 use posthaste_services::catch_panic::{Panicked, catch_panic_now};
@@ -29,6 +30,8 @@ pub(crate) struct Gathered {
 #[derive(Debug)]
 pub(crate) struct Malformed {
     pub(crate) id: MessageId,
+    /// Its records, as far as can be seen: at least one.
+    pub(crate) records: usize,
     pub(crate) error: Unreadable,
 }
 
@@ -55,6 +58,13 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
     received
 }
 
+impl Gathered {
+    /// The time of the oldest record.
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        self.records.iter().map(|record| record.time).min()
+    }
+}
+
 impl Received {
     fn gather(&mut self, message: &MessageId, records: Vec<Record>) {
         for record in records {
@@ -67,6 +77,7 @@ impl Received {
     }
 
     fn put_aside(&mut self, message: ReceivedMessage, error: Unreadable) {
-        self.malformed.push(Malformed { id: message.id, error });
+        let records = count_records(&message.body).max(1);
+        self.malformed.push(Malformed { id: message.id, records, error });
     }
 }

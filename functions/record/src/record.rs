@@ -10,6 +10,8 @@ use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{Tally, timeout_at};
 
 use crate::error::RecordError;
+use crate::unwritten::OldestUnwritten;
+use crate::written::WrittenFiles;
 
 /// Files that are deleted at once.
 pub(crate) const DELETED_AT_ONCE: usize = 8;
@@ -36,6 +38,8 @@ pub struct RecordSettings {
     pub retention: Option<Duration>,
     /// The most that the log may take. `None` for no bound.
     pub size_max: Option<LogSize>,
+    /// Whether batches merge busy hours, because the schedule of the merge comes seldom.
+    pub merges_busy_hours: bool,
     /// The folder for files in progress, which have no names: a merge takes up to 256 MiB in it.
     pub work_folder: PathBuf,
 }
@@ -46,6 +50,8 @@ pub struct Record<P: Ports> {
     pub(crate) settings: RecordSettings,
     /// Tries to write a record that failed.
     pub(crate) unwritten: Tally,
+    pub(crate) oldest_unwritten: OldestUnwritten,
+    pub(crate) written: WrittenFiles,
     is_stopped: AtomicBool,
 }
 
@@ -55,23 +61,32 @@ impl Default for RecordSettings {
         Self {
             retention: Some(LOG_RETENTION_DEFAULT),
             size_max: Some(LogSize::Percent(LOG_DISK_PERCENT_DEFAULT)),
+            merges_busy_hours: false,
             work_folder: std::env::temp_dir(),
         }
     }
 }
 
 impl RecordSettings {
-    /// The settings for a bucket whose lifecycle deletes old files.
+    /// The settings of AWS: the bucket's lifecycle deletes old files, and the schedule of the merge comes
+    /// seldom.
     #[must_use]
-    pub fn leaving_files(self) -> Self {
-        Self { retention: None, size_max: None, ..self }
+    pub fn on_aws(self) -> Self {
+        Self { retention: None, size_max: None, merges_busy_hours: true, ..self }
     }
 }
 
 impl<P: Ports> Record<P> {
     /// Wires the function up.
     pub fn new(ports: RecordPorts<P>, settings: RecordSettings) -> Self {
-        Self { ports, settings, unwritten: Tally::default(), is_stopped: AtomicBool::new(false) }
+        Self {
+            ports,
+            settings,
+            unwritten: Tally::default(),
+            oldest_unwritten: OldestUnwritten::default(),
+            written: WrittenFiles::default(),
+            is_stopped: AtomicBool::new(false),
+        }
     }
 
     /// Stops the merge, for a process that is about to end. The rest waits for the next process.

@@ -1,9 +1,11 @@
 //! The world of this crate's tests: its ports in memory, and what a test looks at.
 
+mod busy;
 mod ending;
 mod faults;
 mod handling;
 mod merging;
+mod refused;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

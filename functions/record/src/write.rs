@@ -29,6 +29,7 @@ impl<P: Ports> Record<P> {
         let (count, key) = (records.len(), self.fresh_key(hour));
         match self.in_time(deadline, self.write(&key, records)).await {
             Ok(bytes) => {
+                self.written.add(hour);
                 metrics::counter!("LogRecordsWrittenCount").increment(count as u64);
                 metrics::counter!("LogFilesWrittenCount").increment(1);
                 metrics::counter!("LogWrittenBytes").increment(bytes as u64);

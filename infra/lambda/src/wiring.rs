@@ -271,7 +271,7 @@ pub fn record(
         clock: SystemClock,
         entropy: SystemEntropy,
     };
-    let record = Arc::new(Record::new(ports, RecordSettings::default().leaving_files()));
+    let record = Arc::new(Record::new(ports, RecordSettings::default().on_aws()));
     let source = Source::new(&environment.records_queue_url, records, RECORDS_VISIBILITY);
     let files = RedeliveryBackoff::new(WriteFiles(Arc::clone(&record)), vec![source], SystemClock);
     (files, MergeFiles(record))

@@ -36,7 +36,9 @@ pub use self::history::{DeliveryHistory, histories, without_duplicates};
 pub use self::merge_look::{DATES, HoursToMerge, MergeLook};
 pub use self::merge_step::{SizedFile, first_open_hour, merge_step};
 pub use self::merging::{MergeNote, files_to_merge, leftovers};
-pub use self::message::{RECORDS_VERSION, RecordText, join_records, parse_records, render_records};
+pub use self::message::{
+    RECORDS_VERSION, RecordText, count_records, join_records, parse_records, render_records,
+};
 pub use self::record::{Payload, Record, log_text};
 pub use self::record_id::record_id;
 pub use self::retention::{

@@ -209,6 +209,7 @@ BREAKS = {
         drop("Resources DeadLettersRefusedAlarm"),
         drop("Resources RecordsLostAlarm"),
         drop("Resources RecordsAgeAlarm"),
+        drop("Resources RecordsRefusedAlarm"),
         drop("Resources MonitorSilentAlarm"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "log-disk"),
     ],

@@ -60,7 +60,7 @@ async fn a_disk_that_fills_up_makes_the_log_smaller_and_one_that_is_not_known_do
 
 #[tokio::test]
 async fn files_that_a_lifecycle_deletes_stay() {
-    let kit = kit(&[0, 500], RecordSettings::default().leaving_files());
+    let kit = kit(&[0, 500], RecordSettings::default().on_aws());
     assert_eq!(kit.record.end(Some(disk(GIB))).await.unwrap(), Ended::default());
     assert_eq!(kit.log.keys("").len(), 5);
 }

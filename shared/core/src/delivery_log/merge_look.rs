@@ -41,6 +41,11 @@ impl MergeLook {
         Self { began: now, is_whole: !checkpoint.all_merged_at.as_ref().is_some_and(is_recent) }
     }
 
+    /// A look at one hour, which says nothing about the others.
+    pub fn of_one_hour(now: Timestamp) -> Self {
+        Self { began: now, is_whole: false }
+    }
+
     /// The key after which the listing begins.
     pub fn after(self) -> Option<String> {
         let back = u64::try_from(LOOK_BACK.as_millis()).unwrap_or(u64::MAX);

@@ -5,6 +5,7 @@
 //! record raises no version: an older reader passes it over, and the log has no value for it.
 
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::Record;
@@ -33,6 +34,11 @@ const MEMBERS_BYTES_USUAL: usize = 1024;
 struct RecordsWire {
     v: u32,
     records: Vec<Record>,
+}
+
+#[derive(Deserialize)]
+struct CountedWire {
+    records: Vec<IgnoredAny>,
 }
 
 /// A record as JSON, on its way into a message.
@@ -109,6 +115,11 @@ pub fn parse_records(body: &[u8]) -> Result<Vec<Record>, FormatError> {
     Ok(records)
 }
 
+/// The number of records that a message has which [`parse_records`] does not take, as far as it shows.
+pub fn count_records(body: &[u8]) -> usize {
+    serde_json::from_slice(body).map_or(0, |wire: CountedWire| wire.records.len())
+}
+
 /// JSON without any character that SQS refuses.
 fn fit<T: AsRef<[u8]> + From<String>>(json: T) -> T {
     if fits_into_a_message(json.as_ref()) {
@@ -175,6 +186,16 @@ mod tests {
         }
         for body in [r#"{"v":2,"records":[]}"#, r#"{"v":7}"#] {
             assert!(matches!(parse_records(body.as_bytes()), Err(FormatError::Newer(_))), "{body}");
+        }
+    }
+
+    #[test]
+    fn records_of_what_is_not_taken_are_counted() {
+        let check = |body: &str, expected| assert_eq!(count_records(body.as_bytes()), expected, "{body}");
+        check(r#"{"v":1,"records":[{},{"x":[1]},7]}"#, 3);
+        check(r#"{"records":[]}"#, 0);
+        for unknown in ["", "{", "[]", r#"{"v":1}"#, r#"{"records":7}"#] {
+            check(unknown, 0);
         }
     }
 

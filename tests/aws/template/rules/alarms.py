@@ -40,6 +40,7 @@ def every_trouble_has_its_alarm(stack):
         ("ApproximateAgeOfOldestMessage", "DeliveriesQueue.QueueName"),
         ("ApproximateAgeOfOldestMessage", "RecordsQueue.QueueName"),
         ("LogRecordsLostCount",),
+        ("OldestUnwrittenRecordInSeconds",),
         ("OldestUnwrittenDeadLetterInSeconds",),
         ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
         *(

@@ -181,7 +181,7 @@ impl Wiring {
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),
         };
-        Record::new(ports, RecordSettings::default().leaving_files())
+        Record::new(ports, RecordSettings::default().on_aws())
     }
 
     fn monitor(&self) -> MonitorFunction {

@@ -1,0 +1,94 @@
+//! Messages whose records the store of the log refused. They come back, and after some receives a fresh
+//! message takes the place of each, so that an outage of any length uses up no receives.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::model::{SQS_DELAY_SECS_MAX, Timestamp};
+use posthaste_ports::{
+    MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage, Successor,
+};
+
+use crate::error::RecordError;
+use crate::record::Record;
+
+/// Receives after which a refused message is put off: about an hour, and far fewer than the 50 after which
+/// the queue gives it up.
+const RECEIVES_MAX: u32 = 10;
+
+/// Messages that are put off at once.
+const PUT_OFF_AT_ONCE: usize = 32;
+
+/// What was refused of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// Messages of the batch that were received often.
+    tired: Vec<ReceivedMessage>,
+    messages: Vec<MessageId>,
+    /// The time of the oldest record.
+    pub(crate) oldest: Option<Timestamp>,
+}
+
+impl Refused {
+    /// Nothing of the batch was refused yet.
+    pub(crate) fn new(batch: &[ReceivedMessage]) -> Self {
+        let tired = batch.iter().filter(|message| message.receive_count >= RECEIVES_MAX).cloned().collect();
+        Self { tired, ..Self::default() }
+    }
+
+    /// Whether messages of the batch are put off if they are refused.
+    pub(crate) fn may_put_off(&self) -> bool {
+        !self.tired.is_empty()
+    }
+
+    /// Adds the messages of an hour that was not written, if there are any.
+    pub(crate) fn add(&mut self, messages: Vec<MessageId>, oldest: Option<Timestamp>) {
+        if !messages.is_empty() {
+            self.oldest = self.oldest.into_iter().chain(oldest).min();
+            self.messages.extend(messages);
+        }
+    }
+}
+
+impl<P: Ports> Record<P> {
+    /// Puts off what was refused often. Answers the rest of what was refused, and what could not be put off.
+    pub(crate) async fn put_off(&self, refused: Refused, deadline: Duration) -> Vec<MessageId> {
+        let Refused { tired, mut messages, .. } = refused;
+        let failed: HashSet<_> = messages.iter().cloned().collect();
+        let tired = tired.into_iter().filter(|message| failed.contains(&message.id));
+        let calls: Vec<_> = tired.map(|message| self.put_one_off(message, deadline)).collect();
+        let fresh: Vec<_> = stream::iter(calls).buffer_unordered(PUT_OFF_AT_ONCE).collect().await;
+        let fresh: HashSet<MessageId> = fresh.into_iter().flatten().collect();
+        if !fresh.is_empty() {
+            tracing::warn!(messages = fresh.len(), "records that the store refuses wait in fresh messages");
+        }
+        messages.retain(|message| !fresh.contains(message));
+        messages
+    }
+
+    async fn put_one_off(&self, message: ReceivedMessage, deadline: Duration) -> Option<MessageId> {
+        let message_id = message.id.clone();
+        let Err(error) = self.send_back(message, deadline).await else { return Some(message_id) };
+        tracing::warn!(
+            message_id = %message_id.0, error = &error as &dyn Error,
+            "records that the store refuses left to their visibility timeout"
+        );
+        None
+    }
+
+    /// Sends a message back to its queue, as a fresh one with the longest delay.
+    pub(crate) async fn send_back(
+        &self,
+        message: ReceivedMessage,
+        deadline: Duration,
+    ) -> Result<(), RecordError> {
+        let again = OutgoingMessage { body: message.body, group: None, delay_secs: SQS_DELAY_SECS_MAX };
+        let successors = vec![Successor { to: QueueName::Records, message: again }];
+        let replace = async {
+            self.ports.records.replace(&message.receipt, successors).await.map_err(RecordError::Store)
+        };
+        self.in_time(deadline, replace).await
+    }
+}
