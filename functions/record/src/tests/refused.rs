@@ -1,4 +1,4 @@
-//! Messages whose records the store refuses, and messages that cannot be read: what waits, and what is counted.
+//! Messages whose records the store refuses, or that cannot be read: what waits, and what is counted.
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueReceiver, QueueSender, ReceiveRequest};

@@ -1,6 +1,7 @@
 //! The process around a server: its log, its signals, its end.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use posthaste_core::model::Secret;
 use posthaste_settings::{Values, table};
@@ -15,6 +16,10 @@ use crate::commands::{ADMIN_KEY_FILE, Checked, check_files};
 use crate::error::CommandError;
 use crate::signals::Signals;
 
+/// Longest wait, once all is durable, for work on other threads: a merge of the delivery log, which leaves
+/// nothing behind if it is cut short.
+const BLOCKING_AT_END_MAX: Duration = Duration::from_secs(1);
+
 /// Serves until a signal comes.
 pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
@@ -28,7 +33,9 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
     let requests = &mut settings.connections.requests_max;
     *requests = descriptors::requests_max(*requests, files_max);
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;
-    runtime.block_on(serve(&settings, files))?;
+    let ended = runtime.block_on(serve(&settings, files));
+    runtime.shutdown_timeout(BLOCKING_AT_END_MAX);
+    ended?;
     Ok(())
 }
 
