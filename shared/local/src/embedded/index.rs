@@ -3,7 +3,7 @@
 
 mod groups;
 mod set_back;
-mod waiting;
+pub(super) mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use posthaste_core::model::{SQS_DELAY_SECS_MAX, Timestamp};
 use posthaste_ports::QueueCounts;
 
 use groups::{GroupId, Groups};
-pub(super) use waiting::in_turns;
 
 /// The longest delay of a message.
 const DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);

@@ -51,7 +51,7 @@ pub(super) enum Part {
     Whole(Vec<u8>),
     /// None: the file ends before.
     Short {
-        /// Its length, in bytes.
+        /// The length, in bytes.
         length: u64,
     },
 }

@@ -9,21 +9,16 @@ use super::{Now, QueueIndex};
 
 /// The messages of one group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::embedded) struct GroupMessages {
-    pub(in crate::embedded) count: GroupCount,
+pub(crate) struct GroupMessages {
+    pub(crate) count: GroupCount,
     /// The first of them: visible ones, then those in flight, then those that become visible first.
-    pub(in crate::embedded) sequences: Vec<u64>,
+    pub(crate) sequences: Vec<u64>,
 }
 
 impl QueueIndex {
     /// The messages of these groups, with at most `each_max` sequence numbers of each. A walk through what is
     /// delayed, of all groups, ends when all delayed messages of these are found.
-    pub(in crate::embedded) fn waiting(
-        &mut self,
-        names: &[String],
-        now: Now,
-        each_max: usize,
-    ) -> Vec<GroupMessages> {
+    pub(crate) fn waiting(&mut self, names: &[String], now: Now, each_max: usize) -> Vec<GroupMessages> {
         self.pass(now);
         let ids: Vec<_> = names.iter().map(|name| self.groups.find(name)).collect();
         let mut found: BTreeMap<GroupId, GroupMessages> =
@@ -75,7 +70,7 @@ impl GroupMessages {
 }
 
 /// The first sequence numbers of groups that take turns, each with the place of its group, at most `max`.
-pub(in crate::embedded) fn in_turns(groups: &[GroupMessages], max: usize) -> Vec<(usize, u64)> {
+pub(crate) fn in_turns(groups: &[GroupMessages], max: usize) -> Vec<(usize, u64)> {
     let longest = groups.iter().map(|group| group.sequences.len()).max().unwrap_or_default();
     let turn = |turn: usize| {
         let next = move |(place, group): (usize, &GroupMessages)| Some((place, *group.sequences.get(turn)?));

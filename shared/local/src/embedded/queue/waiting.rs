@@ -5,7 +5,7 @@ use posthaste_ports::{Clock, ErrorKind, GroupCount, PortError};
 
 use super::LocalQueue;
 use crate::embedded::engine::Found;
-use crate::embedded::index::in_turns;
+use crate::embedded::index::waiting::in_turns;
 
 const DOING: &str = "look at what waits";
 
