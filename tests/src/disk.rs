@@ -21,7 +21,7 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts an empty disk of so many bytes over a folder.
+    /// Mounts an empty disk of this size, in bytes, over a folder.
     pub fn mount(folder: &Path, bytes: u64) -> Self {
         let options = format!("size={bytes},mode=0700");
         let mut mount = Command::new("mount");
@@ -41,7 +41,7 @@ impl SmallDisk {
         (stat.f_blocks - stat.f_bavail) * 100 / stat.f_blocks
     }
 
-    /// Fills it to so many per cent with a file that grows.
+    /// Fills it to this share, in per cent, with a file that grows.
     pub fn fill_to(&self, percent: u64) {
         let file = File::options().create(true).append(true).open(self.folder.join(BALLAST));
         let mut file = file.expect("the disk can be written to");

@@ -74,7 +74,7 @@ impl Endpoint {
         self.shared.received.since(count)
     }
 
-    /// Waits until a path has received so many requests, and answers them.
+    /// Waits until a path has received this number of requests, and answers them.
     pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
         self.shared.received.wait_for(&format!("{count} requests to {path}"), |all| {
             let of_path = || all.iter().filter(|request| request.path == path);

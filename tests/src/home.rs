@@ -65,7 +65,7 @@ impl Home {
         self.dead_letter_files(topic, subscription).into_iter().flat_map(read).collect()
     }
 
-    /// Waits until a subscription has so many dead letters.
+    /// Waits until a subscription has this number of dead letters.
     pub fn wait_for_dead_letters(&self, topic: &str, subscription: &str, count: usize) -> Vec<Value> {
         wait_until(&format!("{count} dead letters of {topic}/{subscription}"), || {
             let letters = self.dead_letters(topic, subscription);

@@ -35,7 +35,7 @@ impl S3Store {
         Self(Bucket { client, name: bucket.to_owned(), sleep, object_bytes_max: OBJECT_BYTES_MAX })
     }
 
-    /// The same bucket, with objects of up to so many bytes.
+    /// The same bucket, with objects of up to this number of bytes.
     #[must_use]
     pub fn with_objects_up_to(self, bytes: u64) -> Self {
         let object_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);

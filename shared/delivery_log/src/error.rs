@@ -24,7 +24,7 @@ pub enum LogError {
     Damaged {
         /// The file's key.
         file: String,
-        /// What is wrong with it.
+        /// The fault.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

@@ -44,7 +44,7 @@ pub struct MergedPart<W> {
     pub sink: W,
     /// The number of its records.
     pub records: usize,
-    /// Its bytes.
+    /// The file's bytes.
     pub bytes: u64,
 }
 

@@ -29,7 +29,7 @@ pub struct LogReader<S> {
 }
 
 impl<S: ObjectStore> LogReader<S> {
-    /// A reader that keeps footers of at most so many bytes.
+    /// A reader that keeps footers of at most this number of bytes.
     pub fn new(store: S, footer_bytes_max: usize) -> Self {
         Self { store, footers: FooterCache::new(footer_bytes_max) }
     }
@@ -49,7 +49,7 @@ impl<S: ObjectStore> LogReader<S> {
         self.footers.clear()
     }
 
-    /// What a file says about the merge that made it; `None` if none did.
+    /// The words of a file about the merge that made it; `None` if none did.
     pub async fn merge_note(&self, file: &LogFile) -> Result<Option<MergeNote>, LogError> {
         Ok(self.footer(file).await?.merge_note())
     }

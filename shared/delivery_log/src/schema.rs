@@ -96,7 +96,7 @@ fn logical(column_type: ColumnType) -> Option<LogicalType> {
     }
 }
 
-/// The properties of a file with these columns and at most so many records in a row group.
+/// The properties of a file with these columns. A row group has at most this number of records.
 pub(crate) fn properties(
     columns: &[StoredColumn],
     group_records: usize,

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 /// The object of a lease.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseObject {
-    /// Its key.
+    /// The key.
     pub key: &'static str,
     /// How long a lease holds when its holder dies: longer than a run may go on.
     pub length: Duration,

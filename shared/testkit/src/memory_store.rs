@@ -33,7 +33,7 @@ struct Stored {
 }
 
 impl MemoryStore {
-    /// A store that answers as S3 may: with pages of at most so many objects, and, where the answer to a put
+    /// A store that answers as S3 may: with pages of this length at most, and, where the answer to a put
     /// was lost, by knowing its own write by the bytes. Every operation lets others run first.
     pub fn like_s3(page_max: usize) -> Self {
         Self { page_max: Some(page_max), ..Self::default() }

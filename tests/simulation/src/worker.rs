@@ -41,7 +41,7 @@ impl Worker {
         self.deliver_some(MESSAGES_MAX, left).await
     }
 
-    /// The same with at most so many messages.
+    /// The same with at most this number of messages.
     pub async fn deliver_some(&self, messages_max: usize, left: Duration) -> BatchResponse {
         let received = receive(&self.local, QueueName::Deliveries, messages_max);
         let batch = self.calls.unnoted(received).await;

@@ -77,7 +77,7 @@ impl World {
         Self::wired(faults, Duration::ZERO, settings, LocalOptions::default())
     }
 
-    /// A world in which so many messages of the delivery queue may be in flight.
+    /// A world with this bound on messages of the delivery queue in flight.
     pub fn with_in_flight_max(deliveries_in_flight_max: usize) -> Self {
         let options = LocalOptions { deliveries_in_flight_max, ..LocalOptions::default() };
         Self::wired(&Faults::none(), Duration::ZERO, DeliverSettings::default(), options)

@@ -103,7 +103,7 @@ pub struct PaceArgs {
 pub enum Rate {
     /// As fast as the server takes it.
     Auto,
-    /// At most so many events per second.
+    /// The most events per second.
     PerSecond(NonZeroU32),
 }
 

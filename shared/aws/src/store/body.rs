@@ -51,7 +51,7 @@ impl BodyError {
     }
 }
 
-/// Reads a body whole. It has at most so many bytes.
+/// Reads a body whole, of at most this number of bytes.
 pub(super) async fn read(
     body: ByteStream,
     most: usize,

@@ -96,7 +96,7 @@ pub struct PressureResource {
     /// or never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_depth: Option<u32>,
-    /// Whether there were so many polls. Left out with `historyDepth`.
+    /// Whether `polls` has reached `historyDepth`. Left out with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_passed: Option<bool>,
     /// The most privileged tier that is refused because of this resource. Every less privileged tier is

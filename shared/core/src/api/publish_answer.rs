@@ -24,7 +24,7 @@ pub struct PublishAnswer {
 }
 
 impl PublishAnswer {
-    /// The answer to a request with so many events; `matched` is `None` where it is not known.
+    /// The answer to a request with this number of events; `matched` is `None` where it is not known.
     pub fn new(events: usize, matched: Option<Matched>) -> Self {
         Self {
             accepted_events: events,

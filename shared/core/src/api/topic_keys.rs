@@ -20,11 +20,11 @@ pub enum KeyName {
     Key2,
     /// The first of the tier `internal`.
     InternalKey1,
-    /// Its second.
+    /// The second of the tier `internal`.
     InternalKey2,
     /// The first of the tier `bulk`.
     BulkKey1,
-    /// Its second.
+    /// The second of the tier `bulk`.
     BulkKey2,
 }
 

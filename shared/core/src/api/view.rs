@@ -67,7 +67,7 @@ pub struct UnreadableTopic {
     /// The topic's name, in lower case.
     #[schema(example = "orders")]
     pub name: String,
-    /// What is wrong, and what to do.
+    /// The fault, and the remedy.
     pub detail: String,
 }
 

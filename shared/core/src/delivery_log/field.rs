@@ -31,7 +31,7 @@ pub(super) trait Field {
     const TYPE: ColumnType;
     /// Whether every record has one.
     const REQUIRED: bool = true;
-    /// Its value.
+    /// The value.
     fn value(&self) -> Option<Value<'_>>;
     /// Takes a value over. `false` if it cannot be such a member's.
     fn put(&mut self, value: Value<'_>) -> bool;

@@ -113,7 +113,7 @@ pub fn first_kept_hour(now: Timestamp, retention: Duration) -> LogHour {
     LogHour::of(Timestamp::from_millis(now.as_millis().saturating_sub(retention)))
 }
 
-/// The files that go so that the others take at most so many bytes, the oldest hour first. Only of the newest
+/// The files that go so that the others take these bytes at most, the oldest hour first. Only of the newest
 /// hour single files go, the oldest first. The parts of a merge go together: without one, the others would
 /// look like those of a merge that was cut short.
 pub fn files_over(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile> {

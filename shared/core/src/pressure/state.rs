@@ -193,7 +193,7 @@ impl PressureState {
         Tier::ALL.into_iter().filter(|tier| self.refusing(*tier).is_some()).collect()
     }
 
-    /// Whether the monitor has missed so many polls that only the tarpit's first step is left of its word.
+    /// Whether the monitor has missed polls until only the tarpit's first step is left of its word.
     pub fn is_stale(&self, now: Timestamp) -> bool {
         let stale_after = Duration::from_millis(self.stale_after_ms).min(STATE_FORGOTTEN_AFTER);
         self.monitored && self.age(now) > stale_after

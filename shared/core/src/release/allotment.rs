@@ -80,7 +80,7 @@ impl Allotment {
         matches!(self.permission.release, Release::Probe(_))
     }
 
-    /// Ends the turn, in which so many were sent besides those that had expired, and gives back the rest.
+    /// Ends the turn, and gives back what is left of it. `released` counts those that had not expired.
     /// Answers the folder, and whether it has another turn.
     pub fn end(
         mut self,

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::pressure::{PressureSettings, Readings, evaluate};
 
-    /// The state when so many messages were visible at this second.
+    /// The state after a count of visible messages at this second.
     fn state(at_secs: u64, visible: u64) -> PressureState {
         let at = Timestamp::from_millis(at_secs * 1000);
         let readings = Readings { visible: Some(visible), ..Readings::default() };

@@ -11,7 +11,7 @@ use posthaste_services::delivery_log::RECORDS_TIME;
 
 const DELIVERED: [EntryVerdict; 1] = [EntryVerdict::Delivered];
 
-/// An invocation with so many messages of one event each, which are logged.
+/// An invocation with this number of messages of one event each, which are logged.
 async fn logged(world: &World, messages: usize) -> Invocation {
     let mut batch = Vec::new();
     for _ in 0..messages {

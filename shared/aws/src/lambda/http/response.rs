@@ -95,7 +95,7 @@ fn json_bytes(text: &str) -> usize {
 }
 
 /// The body as text if it is UTF-8, whatever its content type says, and in base64 otherwise: no byte is lost.
-/// Text with so many escapes that it would not fit goes in base64 too, which never adds more than a third.
+/// Text that would not fit because of its escapes goes in base64 too, which never adds more than a third.
 fn text(body: Bytes) -> (String, bool) {
     match String::from_utf8(Vec::from(body)) {
         Ok(text) if json_bytes(&text) > BODY_BYTES_MAX => (BASE64_STANDARD.encode(text), true),

@@ -13,7 +13,7 @@ pub struct ProblemError {
     /// The member at fault.
     #[schema(example = "retryPolicy.schedule[1]")]
     pub member: String,
-    /// What is wrong with it.
+    /// The fault.
     pub detail: String,
 }
 
