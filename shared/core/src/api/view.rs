@@ -67,7 +67,7 @@ pub struct UnreadableTopic {
     /// The topic's name, in lower case.
     #[schema(example = "orders")]
     pub name: String,
-    /// The fault, and the remedy.
+    /// The fault, and what to do.
     pub detail: String,
 }
 
