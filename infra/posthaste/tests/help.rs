@@ -112,6 +112,7 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(completed(&["posthaste", "subscriptions", "ro"]), ["rotate-secret"]);
     assert_eq!(completed(&["posthaste", "serve", "--allow"]), ["--allow-endpoints"]);
     assert_eq!(completed(&["posthaste", "serve", "--log", "p"]), ["pretty"]);
+    assert_eq!(completed(&["posthaste", "dead-letters", "list", "--reason", "End"]), ["EndpointGone"]);
     assert_eq!(completed(&["posthaste", "nothing-like-this"]), [""]);
 }
 

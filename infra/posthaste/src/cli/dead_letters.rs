@@ -1,6 +1,8 @@
 //! The command line of dead letters and their replays.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use posthaste_core::attempt::DeadLetterReason;
 
 use super::examples;
 
@@ -34,7 +36,7 @@ pub struct DeadLettersArgs {
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
     /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
-    #[arg(long)]
+    #[arg(long, value_parser = reasons())]
     pub reason: Option<String>,
 }
 
@@ -89,4 +91,9 @@ pub enum ReplaysCommand {
         /// The replay's id.
         id: String,
     },
+}
+
+/// The reasons that a dead letter can have.
+fn reasons() -> PossibleValuesParser {
+    DeadLetterReason::ALL.map(DeadLetterReason::as_str).into()
 }

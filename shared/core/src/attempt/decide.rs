@@ -31,6 +31,32 @@ pub enum DeadLetterReason {
 
 display_the_word!(DeadLetterReason);
 
+impl DeadLetterReason {
+    /// Every reason.
+    pub const ALL: [Self; 7] = [
+        Self::MaxDeliveryAttemptsExceeded,
+        Self::TimeToLiveExceeded,
+        Self::UndeliverableDueToClientError,
+        Self::SubscriptionDeleted,
+        Self::EndpointGone,
+        Self::MalformedMessage,
+        Self::HandlerFailed,
+    ];
+
+    /// The reason's word, as dead letters have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MaxDeliveryAttemptsExceeded => "MaxDeliveryAttemptsExceeded",
+            Self::TimeToLiveExceeded => "TimeToLiveExceeded",
+            Self::UndeliverableDueToClientError => "UndeliverableDueToClientError",
+            Self::SubscriptionDeleted => "SubscriptionDeleted",
+            Self::EndpointGone => "EndpointGone",
+            Self::MalformedMessage => "MalformedMessage",
+            Self::HandlerFailed => "HandlerFailed",
+        }
+    }
+}
+
 /// The outcome of one attempt, as far as the decision needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -225,6 +251,13 @@ mod tests {
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+
+    #[test]
+    fn every_reason_is_among_all() {
+        let error = serde_json::from_str::<DeadLetterReason>("\"none\"").unwrap_err().to_string();
+        let all = DeadLetterReason::ALL.map(|reason| format!("`{}`", reason.as_str())).join(", ");
+        assert!(error.contains(&format!("expected one of {all} at")), "{error}");
+    }
 
     fn answered(status: u16) -> Outcome {
         Outcome::Answered { status, retry_after: None }
