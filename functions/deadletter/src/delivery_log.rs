@@ -1,4 +1,4 @@
-//! Records of the delivery log: a dead letter was written, dropped, or not needed, since its endpoint answered
+//! Records of the delivery log: a dead letter was written, dropped, or not needed, as its endpoint answered
 //! late. They are sent when that is durable, before the messages are acknowledged. What cannot be recorded in
 //! time is a gap in the log; it is counted, and the dead letters stand.
 
