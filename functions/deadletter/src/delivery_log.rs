@@ -53,8 +53,8 @@ impl<P: Ports> DeadLetters<P> {
             return Ok(());
         }
         let now = self.ports.clock.now();
-        let made = recorded.events.iter().map(|event| recorded.record(*event, mode, now));
-        let records: Vec<_> = made.flatten().collect();
+        let records = recorded.events.iter().filter_map(|event| recorded.record(*event, mode, now));
+        let records: Vec<_> = records.collect();
         let missing = recorded.events.len() - records.len();
         if missing > 0 {
             report_lost(&BTreeMap::from([(&delivery.topic, missing)]), &Unrecorded);

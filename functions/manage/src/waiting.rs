@@ -54,7 +54,9 @@ impl<P: Ports> Manage<P> {
         }
         match self.links.all().await {
             Ok(shards) => {
-                shown.iter_mut().for_each(|it| it.health = health(topic, it, &shards).map(Box::new))
+                for it in shown.iter_mut() {
+                    it.health = health(topic, it, &shards).map(Box::new);
+                }
             }
             Err(error) => left_out(topic, &error, "health"),
         }

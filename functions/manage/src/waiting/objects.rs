@@ -69,7 +69,9 @@ impl<P: Ports> Manage<P> {
         while let Some(object) = parked.try_next().await? {
             listed += 1;
             if listed > PARKED_LISTED_MAX {
-                found.iter_mut().for_each(|objects| objects.is_cut = true);
+                for objects in found.iter_mut() {
+                    objects.is_cut = true;
+                }
                 break;
             }
             let place = layout::parked_folder(&object.key).and_then(|folder| places.get(folder));
@@ -100,7 +102,9 @@ impl<P: Ports> Manage<P> {
                 return Ok(());
             }
         }
-        found.iter_mut().for_each(|objects| objects.is_cut = true);
+        for objects in found.iter_mut() {
+            objects.is_cut = true;
+        }
         Ok(())
     }
 

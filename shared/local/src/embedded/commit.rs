@@ -233,7 +233,9 @@ impl Committer {
     /// Refuses jobs. Memory is as before when their callers hear of it: they may try again at once.
     fn refuse(&self, jobs: Vec<Job>, failed: &Failed) {
         let (works, answers): (Vec<_>, Vec<_>) = jobs.into_iter().map(Job::into_parts).unzip();
-        works.into_iter().for_each(|work| self.undo(work));
+        for work in works {
+            self.undo(work);
+        }
         answer_all(answers, failed);
     }
 

@@ -22,9 +22,8 @@ impl Need {
         match work {
             Work::Messages { messages, instead_of } => match (records_bytes(messages), instead_of) {
                 // record puts back what it cannot read.
-                (_, Some((QueueName::Records, _))) => Self::Upkeep,
+                (_, Some((QueueName::Records, _))) | (0, Some(_)) => Self::Upkeep,
                 (0, None) => Self::Send,
-                (0, Some(_)) => Self::Upkeep,
                 (records, _) => Self::Records(records),
             },
             Work::Put { key, .. } if key.starts_with(PAYLOADS) => Self::Send,
