@@ -364,17 +364,17 @@ pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> Manage
         // Each host has a setting of its own for the public URL.
         public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
-        log: log_settings(values, base.log),
+        log: log_settings(values, &base.log),
     }
 }
 
 /// What manage knows about the delivery log. On AWS the days are those of the bucket's lifecycle.
-fn log_settings(values: &mut impl Values, base: LogSettings) -> LogSettings {
+fn log_settings(values: &mut impl Values, base: &LogSettings) -> LogSettings {
     let days = values.get(&DELIVERY_LOG_RETENTION_DAYS);
     LogSettings {
         mode: values.get(&DELIVERY_LOG).unwrap_or(base.mode),
         retention: days.map(|days| Duration::from_hours(24) * u32::from(days)).or(base.retention),
-        ..base
+        ..base.clone()
     }
 }
 

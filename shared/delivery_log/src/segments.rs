@@ -110,11 +110,13 @@ mod tests {
     #[test]
     fn what_is_read_at_once_is_bounded() {
         let (half, most) = (READ_BYTES_MAX / 2, READ_BYTES_MAX);
-        assert_eq!(coalesce(vec![0..half, half..most]), [0..most]);
+        let one = |range| std::iter::once(range).collect::<Vec<_>>();
+        assert_eq!(coalesce(vec![0..half, half..most]), one(0..most));
         assert_eq!(coalesce(vec![0..half, half..most + 1]), [0..half, half..most + 1]);
-        assert_eq!(coalesce(vec![0..most, most - 1..most + 1]), [0..most + 1], "a part has all of a range");
+        let overlapping = vec![0..most, most - 1..most + 1];
+        assert_eq!(coalesce(overlapping), one(0..most + 1), "a part has all of a range");
         let all = |range| pieces(range).collect::<Vec<_>>();
-        assert_eq!(all(7..most + 7), [7..most + 7]);
+        assert_eq!(all(7..most + 7), one(7..most + 7));
         assert_eq!(all(7..2 * most + 8), [7..most + 7, most + 7..2 * most + 7, 2 * most + 7..2 * most + 8]);
         assert_eq!(all(7..7), []);
     }

@@ -124,7 +124,7 @@ async fn is_killed(number: u64, fault: Fault) -> bool {
 async fn no_record_is_lost_wherever_the_process_is_killed() {
     for fault in [Fault::HangBefore, Fault::HangAfter] {
         let mut number = 0;
-        while is_killed(number, fault.clone()).await {
+        while Box::pin(is_killed(number, fault.clone())).await {
             number += 1;
         }
         assert!(number > MESSAGES as u64 * 2, "only {number} effects");

@@ -109,7 +109,7 @@ mod tests {
             ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(merged[0].sink.clone())).unwrap();
         let payloads = footer.row_groups().iter().map(|group| {
             let columns = group.columns().iter();
-            columns.filter_map(|it| it.unencoded_byte_array_data_bytes()).max().unwrap()
+            columns.filter_map(ColumnChunkMetaData::unencoded_byte_array_data_bytes).max().unwrap()
         });
         let payloads: Vec<_> = payloads.collect();
         assert!(payloads.len() >= 4, "{payloads:?}");

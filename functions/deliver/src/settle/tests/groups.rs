@@ -293,8 +293,8 @@ async fn a_message_that_a_failed_transaction_may_still_keep_is_handed_back() {
     let keeps = Plan::by(move |effect| {
         let faults = [ErrorKind::Other, ErrorKind::NotFound].map(Fault::Before);
         let is_replace = effect.operation == Operation::Replace;
-        let tried = is_replace.then(|| tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst))?;
-        faults.into_iter().nth(usize::try_from(tried).ok()?)
+        let number = is_replace.then(|| tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst))?;
+        faults.into_iter().nth(usize::try_from(number).ok()?)
     });
     let world = World::with_queues(&keeps, &Plan::none());
     let (records, failed) = recorded(&world, settler(&world), &[retry(START)]).await;
