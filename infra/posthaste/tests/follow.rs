@@ -23,12 +23,12 @@ fn page(id: &str, second: u8) -> String {
 }
 
 /// Reads one request and answers it; with no answer, the connection just ends.
-fn answer(stream: TcpStream, answer: Option<(&str, String)>) {
-    let mut lines = BufReader::new(&stream).lines();
+fn answer(mut stream: &TcpStream, answer: Option<(&str, String)>) {
+    let mut lines = BufReader::new(stream).lines();
     while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
     let Some((status, body)) = answer else { return };
     let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-    (&stream).write_all((head + &body).as_bytes()).unwrap();
+    stream.write_all((head + &body).as_bytes()).unwrap();
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_tail_goes_on_when_the_server_is_back_and_ends_when_the_subscription_is_gone
     ];
     let server = thread::spawn(move || {
         for (text, connection) in answers.into_iter().zip(listener.incoming()) {
-            answer(connection.unwrap(), text);
+            answer(&connection.unwrap(), text);
         }
     });
     let output = run(&["attempts", "list", "orders", "billing", "--follow", "--url", &url, "--key", "k"]);

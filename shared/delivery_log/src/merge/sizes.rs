@@ -77,7 +77,7 @@ fn add(changes: &mut Changes, start: usize, end: usize, bytes: i64) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use parquet::file::metadata::ParquetMetaDataReader;
+    use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
     use posthaste_core::delivery_log::{Payload, Record};
 
     use crate::{MergeInput, MergeLimits, RowGroups, merge, write_file};
