@@ -23,7 +23,7 @@ use crate::manage::{Manage, Managed};
 use crate::paging::{Page, cursor};
 
 /// The time after which a list answers what it has found, and where to go on.
-const LIST_TIME_MAX: Duration = Duration::from_secs(5);
+pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The time after which a look-up answers what it has found. Two rounds of reads that begin just before its
 /// end, and a search of the dead letters, still end before the request's time limit.
@@ -150,7 +150,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The time up to which every record has come into the log.
-    fn log_complete_until(&self) -> IsoTimestamp {
+    pub(crate) fn log_complete_until(&self) -> IsoTimestamp {
         let delay = u64::try_from(self.settings.log.delay.as_millis()).unwrap_or(u64::MAX);
         IsoTimestamp(Timestamp::from_millis(self.clock.now().as_millis().saturating_sub(delay)))
     }

@@ -1,5 +1,6 @@
 //! Replays of dead letters. A request is recorded here; wake carries it out.
 
+mod outcomes;
 mod preview;
 
 use std::error::Error;
@@ -94,6 +95,9 @@ pub(crate) async fn list_replays<P: Ports>(
 }
 
 /// Show a replay
+///
+/// `outcomes` counts from the delivery log what became of the events that were queued. At most 10,000 records
+/// are read, the newest, and for at most five seconds.
 #[utoipa::path(get, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay", body = ReplayView),
         NoReplay, BadRequests, Problems))]
@@ -102,7 +106,9 @@ pub(crate) async fn show_replay<P: Ports>(
     Path(path): Path<ReplayPath>,
 ) -> Answer<ReplayView> {
     let object = manage.state.get(&replay_key(&path.id)?).await?;
-    Ok(JsonResponse::new(parse(&path.id, object)?.shown()))
+    let replay = parse(&path.id, object)?;
+    let outcomes = manage.outcomes(&replay).await;
+    Ok(JsonResponse::new(ReplayView { outcomes, ..replay.shown() }))
 }
 
 /// Cancel a replay

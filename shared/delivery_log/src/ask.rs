@@ -48,6 +48,7 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
             ("subscription", &ask.subscription),
             ("event_type", &ask.event_type),
             ("webhook_id", &ask.webhook_id),
+            ("run_id", &ask.run_id),
         ];
         let kind = ask.kind.map(Kind::as_str).map(|word| ("kind", Value::Text(word)));
         let result = ask.result.map(LogResult::as_str).map(|word| ("result", Value::Text(word)));

@@ -1,10 +1,12 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::delivery_log::{LogResult, Record};
 use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 
+use super::events::{another, delivered, refused, write};
 use super::memory::MODIFIED_AT;
 use super::{Answer, Api};
 
@@ -158,6 +160,63 @@ async fn a_disabled_subscription_s_replay_waits_from_the_beginning() {
         (record.state, record.reason),
         (ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive))
     );
+}
+
+/// A replay that has queued this many events, with these records in the log.
+async fn replay_with(api: &Api, queued: u64, records: &[Record]) -> String {
+    let id = ask(api, json!({})).await.json()["id"].clone();
+    let mut replay = record(api, &id);
+    replay.progress.queued = queued;
+    let id = id.as_str().unwrap().to_owned();
+    api.state.write(&layout::replay(&id), replay.render());
+    let of_run = |record: &Record| Record {
+        time: api.clock.now(),
+        run_id: record.run_id.clone().or_else(|| Some(id.clone())),
+        ..record.clone()
+    };
+    write(api, "a", &records.iter().map(of_run).collect::<Vec<_>>());
+    id
+}
+
+fn gave_up(id: &str, result: LogResult) -> Record {
+    Record { result, ..delivered(id, 0) }
+}
+
+#[tokio::test]
+async fn what_became_of_the_events_of_a_replay_is_counted_from_the_log() {
+    let api = api().await;
+    let another_run = Record { run_id: Some("20261121T101500Z-another".to_owned()), ..delivered("6", 0) };
+    let records = [
+        refused("1", 0),
+        another(delivered("1", 0), 2),
+        refused("2", 0),
+        gave_up("3", LogResult::DeadLettered),
+        gave_up("4", LogResult::Dropped),
+        another_run,
+    ];
+    let id = replay_with(&api, 5, &records).await;
+    let view = api.get(&format!("/replays/{id}")).await.json();
+    let expected = json!({
+        "delivered": 1, "failedAgain": 2, "waiting": 2,
+        "completeUntil": "2026-11-21T10:00:55.000Z",
+    });
+    assert_eq!(view["outcomes"], expected);
+    assert_eq!(api.get("/replays").await.json()["replays"][0].get("outcomes"), None);
+}
+
+#[tokio::test]
+async fn outcomes_are_left_out_where_the_log_cannot_say() {
+    let api = api().await;
+    let nothing_queued = replay_with(&api, 0, &[]).await;
+    let id = replay_with(&api, 1, &[delivered("1", 0)]).await;
+    let shown = async |id: &str| api.get(&format!("/replays/{id}")).await.json().get("outcomes").is_some();
+    assert!(shown(&id).await && !shown(&nothing_queued).await);
+    assert_eq!(api.put("/topics/orders", json!({ "deliveryLog": "off" })).await.status, 200);
+    assert!(!shown(&id).await);
+    assert_eq!(api.put("/topics/orders", json!({})).await.status, 200);
+    assert!(shown(&id).await);
+    api.log.fail(ErrorKind::TimedOut);
+    assert!(!shown(&id).await);
 }
 
 #[tokio::test]

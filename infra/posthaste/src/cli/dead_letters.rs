@@ -70,8 +70,8 @@ pub struct ReplayArgs {
     /// Events per second, 1 to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,
-    /// Wait until everything is in the queue, and fail if the replay was cancelled or an event could not be
-    /// queued. It does not wait for the endpoint's answers.
+    /// Wait until each event is delivered or has failed again, and fail if the replay was cancelled, or an
+    /// event could not be queued or failed again. Without a delivery log, wait until everything is queued.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
 }

@@ -1,11 +1,13 @@
 //! `dead-letters replay` and `replays`: list, show, cancel.
 
-use posthaste_core::api::{ReplayFailure, ReplayPage, ReplayPreview, ReplayState, ReplayView};
+use posthaste_core::api::{
+    ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayState, ReplayView,
+};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::session::Session;
-use super::waiting::{LOOK_EVERY, rest};
+use super::waiting::{LOOK_EVERY, rest, until_answered};
 use crate::cli::{DeadLettersArgs, ReplayArgs, ReplaysCommand};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
@@ -13,13 +15,15 @@ use crate::output::Reply;
 
 const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
 
-/// Error of a replay that `--wait` waited for, and that did not queue everything.
+/// Error of a replay that `--wait` waited for, and that did not deliver everything.
 #[derive(Debug, thiserror::Error)]
-#[error("the replay {id} is {state:?}, and {failed} could not be queued")]
+#[error("the replay {id} is {state:?}: {failed} could not be queued, {failed_again} failed again")]
 struct NotReplayed {
     id: String,
     /// Number of events or objects that could not be queued.
     failed: u64,
+    /// Number of events that were given up again.
+    failed_again: u64,
     state: ReplayState,
 }
 
@@ -48,16 +52,28 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
             format!("It begins within a minute. `posthaste replays show {}` shows how far it is.", replay.id);
         return Ok(shown(&replay).line(hint));
     }
-    while !matches!(replay.state, ReplayState::Done | ReplayState::Cancelled) {
+    while !is_over(&replay) {
         rest(LOOK_EVERY);
-        replay = ask(session, Method::GET, &replay.id)?;
+        let look = || ask(session, Method::GET, &replay.id);
+        replay = until_answered(look, |_, wait| rest(wait))?;
     }
     let ended = waited(&replay);
+    let failed_again = replay.outcomes.as_ref().map_or(0, |outcomes| outcomes.failed_again);
     let ReplayView { id, failed, state, .. } = replay;
-    if state == ReplayState::Done && failed == 0 {
+    if state == ReplayState::Done && failed == 0 && failed_again == 0 {
         return Ok(ended);
     }
-    Err(CommandError::from(NotReplayed { id, failed, state }).after(ended))
+    Err(CommandError::from(NotReplayed { id, failed, failed_again, state }).after(ended))
+}
+
+/// Whether nothing more will be known of a replay.
+fn is_over(replay: &ReplayView) -> bool {
+    let is_known = |outcomes: &ReplayOutcomes| outcomes.waiting == 0 || outcomes.is_partial;
+    match replay.state {
+        ReplayState::Running | ReplayState::Waiting => false,
+        ReplayState::Done => replay.outcomes.as_ref().is_none_or(is_known),
+        ReplayState::Cancelled => true,
+    }
 }
 
 /// The body of the request. Options that were not given are left out.
@@ -86,7 +102,13 @@ fn list(session: &Session) -> Result<Reply, CommandError> {
 
 /// The end of a replay that `--wait` waited for, and its meaning.
 fn waited(replay: &ReplayView) -> Reply {
-    shown(replay).line("Waited until everything was queued, not until it was delivered.")
+    let answer = shown(replay);
+    match &replay.outcomes {
+        None if replay.queued > 0 => {
+            answer.line("Waited until everything was queued, not until it was delivered.")
+        }
+        _ => answer,
+    }
 }
 
 fn shown(replay: &ReplayView) -> Reply {
@@ -97,18 +119,26 @@ fn shown(replay: &ReplayView) -> Reply {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }
     if replay.queued > 0 {
-        answer = answer.line(outcome_unknown(replay));
+        answer = answer.line(outcomes(replay));
     }
     failures(answer, &replay.failures)
 }
 
-/// The known part of the outcome of queued events, and the command that shows the rest.
-fn outcome_unknown(replay: &ReplayView) -> String {
+/// What became of queued events, and the command that shows those that failed again.
+fn outcomes(replay: &ReplayView) -> String {
     let ReplayView { topic, subscription, created_at, .. } = replay;
+    let letters = format!("posthaste dead-letters list {topic} {subscription} --from {}", created_at.0);
+    let Some(ReplayOutcomes { delivered, failed_again, waiting, complete_until, is_partial }) =
+        &replay.outcomes
+    else {
+        return format!("The delivery log does not say what became of them. New dead letters:\n{letters}");
+    };
+    let partly = if *is_partial { " There is more in the log than was read." } else { "" };
+    let again = if *failed_again > 0 { format!("\nNew dead letters:\n{letters}") } else { String::new() };
     format!(
-        "What the endpoint answered is not known here. What it refuses again is a new dead letter:\n\
-         posthaste dead-letters list {topic} {subscription} --from {}",
-        created_at.0
+        "delivered {delivered}, failed again {failed_again}, still waiting {waiting}. \
+         The log is complete up to {}.{partly}{again}",
+        complete_until.0
     )
 }
 
@@ -165,16 +195,47 @@ mod tests {
         serde_json::from_value(view).unwrap()
     }
 
+    fn ended(outcomes: [u64; 3], is_partial: bool) -> ReplayView {
+        let [delivered, failed_again, waiting] = outcomes;
+        let outcomes = json!({
+            "delivered": delivered, "failedAgain": failed_again, "waiting": waiting,
+            "completeUntil": "2026-11-21T10:16:00Z", "isPartial": is_partial,
+        });
+        ReplayView { outcomes: serde_json::from_value(outcomes).unwrap(), ..replay(20) }
+    }
+
     #[test]
-    fn what_was_waited_for_is_said_and_that_the_answers_are_not_known() {
+    fn what_was_waited_for_is_said_where_the_log_does_not_say_more() {
         let text = waited(&replay(20)).render(Style::Plain);
         assert!(text.contains("QUEUED") && !text.contains("REPLAYED"), "{text}");
         let last = [
-            "What the endpoint answered is not known here. What it refuses again is a new dead letter:",
+            "The delivery log does not say what became of them. New dead letters:",
             "posthaste dead-letters list orders billing --from 2026-11-21T10:15:00.000Z",
             "Waited until everything was queued, not until it was delivered.",
         ];
         assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
+    }
+
+    #[test]
+    fn outcomes_are_counted_in_words() {
+        let text = waited(&ended([17, 3, 0], false)).render(Style::Plain);
+        let last = [
+            "delivered 17, failed again 3, still waiting 0. The log is complete up to 2026-11-21T10:16:00.000Z.",
+            "New dead letters:",
+            "posthaste dead-letters list orders billing --from 2026-11-21T10:15:00.000Z",
+        ];
+        assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
+        let text = shown(&ended([17, 0, 3], true)).render(Style::Plain);
+        assert!(text.ends_with(" There is more in the log than was read.\n"), "{text}");
+    }
+
+    #[test]
+    fn a_replay_is_over_when_nothing_waits_or_no_more_can_be_known() {
+        assert!(is_over(&ended([20, 0, 0], false)) && is_over(&ended([10, 0, 10], true)));
+        assert!(!is_over(&ended([19, 0, 1], false)));
+        assert!(is_over(&replay(20)));
+        assert!(!is_over(&ReplayView { state: ReplayState::Running, ..ended([20, 0, 0], false) }));
+        assert!(is_over(&ReplayView { state: ReplayState::Cancelled, ..ended([0, 0, 20], false) }));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 
 use super::IsoTimestamp;
 use crate::attempt::DeadLetterReason;
-use crate::model::{SubscriptionName, TopicName};
+use crate::delivery_log::{DeliveryHistory, DeliveryState};
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 use crate::word::display_the_word;
 
 /// The dead letters of a subscription that are delivered again, and how fast. A member that is left out
@@ -51,8 +52,7 @@ pub enum ReplayState {
     Running,
     /// The replay goes on by itself once its `reason` is over.
     Waiting,
-    /// Every event that was asked for is queued, or counted as failed. The answers of endpoints are not known
-    /// here.
+    /// Every event that was asked for is queued, or counted as failed. `outcomes` says what became of them.
     Done,
     /// The replay ended early.
     Cancelled,
@@ -120,12 +120,51 @@ pub struct ReplayView {
     /// The first of those events or objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
+    /// What became of the queued events. Left out of lists, and where the delivery log is off or cannot be
+    /// read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<ReplayOutcomes>,
     /// The time of the request for the replay.
     pub created_at: IsoTimestamp,
     /// The time of the last progress.
     pub updated_at: IsoTimestamp,
     /// The request for the replay.
     pub request: ReplayRequest,
+}
+
+/// What became of the queued events of a replay, as the delivery log says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayOutcomes {
+    /// The number of events that the endpoint took.
+    pub delivered: u64,
+    /// The number of events that were given up again: new dead letters, or dropped.
+    pub failed_again: u64,
+    /// The number of events that are still tried, or held. An event without a record is one of them.
+    pub waiting: u64,
+    /// The time up to which every record is in the log.
+    pub complete_until: IsoTimestamp,
+    /// Whether the log has more of this replay than was read. Then more events may have ended than these
+    /// numbers say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
+}
+
+impl ReplayOutcomes {
+    /// Counts the deliveries of a replay that queued this many events.
+    pub fn of(queued: u64, deliveries: &[DeliveryHistory], complete_until: Timestamp) -> Self {
+        let (mut delivered, mut failed_again) = (0, 0);
+        for delivery in deliveries {
+            match delivery.state {
+                DeliveryState::Delivered => delivered += 1,
+                DeliveryState::DeadLettered | DeliveryState::Dropped => failed_again += 1,
+                DeliveryState::Waiting | DeliveryState::Held | DeliveryState::Unknown => {}
+            }
+        }
+        let waiting = queued.saturating_sub(delivered + failed_again);
+        let complete_until = IsoTimestamp(complete_until);
+        Self { delivered, failed_again, waiting, complete_until, is_partial: false }
+    }
 }
 
 /// One page of replays, oldest first.

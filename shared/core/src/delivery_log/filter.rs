@@ -43,6 +43,8 @@ pub struct RecordFilter {
     pub status: Option<StatusRange>,
     /// Only requests with this id.
     pub webhook_id: Option<String>,
+    /// Only events of the replay with this id.
+    pub run_id: Option<String>,
     /// Only records of this time or later.
     pub from: Option<Timestamp>,
     /// Only records before this time.
@@ -101,6 +103,7 @@ impl RecordFilter {
             && is_asked(self.event_type.as_ref(), record.event_type.as_ref())
             && self.status.is_none_or(|asked| record.status.is_some_and(|status| asked.contains(status)))
             && is_asked(self.webhook_id.as_ref(), record.webhook_id.as_ref())
+            && is_asked(self.run_id.as_ref(), record.run_id.as_ref())
             && self.from.is_none_or(|from| record.time >= from)
             && self.to.is_none_or(|to| record.time < to)
             && self.after.as_ref().is_none_or(|after| after.is_before(record))

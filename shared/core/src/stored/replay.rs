@@ -192,6 +192,7 @@ impl ReplayRecord {
             queued: progress.queued,
             failed: progress.failed,
             failures: progress.failures.clone(),
+            outcomes: None,
             created_at: IsoTimestamp(self.created_at),
             updated_at: IsoTimestamp(self.updated_at),
             request: self.request.clone(),

@@ -1,0 +1,45 @@
+//! What became of the events of a replay, counted from the delivery log.
+
+use posthaste_core::api::ReplayOutcomes;
+use posthaste_core::delivery_log::{RecordFilter, histories};
+use posthaste_core::stored::ReplayRecord;
+use posthaste_ports::{Clock, Ports};
+
+use crate::answer::ApiError;
+use crate::events::LIST_TIME_MAX;
+use crate::manage::Manage;
+
+/// Most records of a replay that are read, some 10 MB.
+const RECORDS_MAX: usize = 10_000;
+
+impl<P: Ports> Manage<P> {
+    /// What became of the events of a replay. `None` if nothing was queued, or the log cannot say.
+    pub(super) async fn outcomes(&self, replay: &ReplayRecord) -> Option<ReplayOutcomes> {
+        if replay.progress.queued == 0 {
+            return None;
+        }
+        // An error was logged when it became a problem.
+        self.read_outcomes(replay).await.ok().flatten()
+    }
+
+    async fn read_outcomes(&self, replay: &ReplayRecord) -> Result<Option<ReplayOutcomes>, ApiError> {
+        let topic = self.load(&replay.topic).await?;
+        if self.is_log_off(topic.as_ref()) {
+            return Ok(None);
+        }
+        let filter = RecordFilter {
+            topic: Some(replay.topic.folded()),
+            subscription: Some(replay.subscription.folded()),
+            run_id: Some(replay.id.clone()),
+            from: Some(replay.created_at),
+            without_payload: true,
+            ..RecordFilter::default()
+        };
+        let complete_until = self.log_complete_until();
+        let until = self.clock.monotonic() + LIST_TIME_MAX;
+        let page = self.log.list(&filter, RECORDS_MAX, || self.clock.monotonic() < until).await?;
+        let is_partial = page.next.is_some() || !page.damaged.is_empty();
+        let outcomes = ReplayOutcomes::of(replay.progress.queued, &histories(page.records), complete_until.0);
+        Ok(Some(ReplayOutcomes { is_partial, ..outcomes }))
+    }
+}
