@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::{ErrorKind, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::{Registry, timeout_at};
+use posthaste_services::{Registry, Tally, timeout_at};
 
 use crate::unwritten::Unwritten;
 
@@ -42,12 +42,14 @@ pub struct DeadLetterPorts<P: Ports> {
 pub struct DeadLetters<P: Ports> {
     pub(crate) ports: DeadLetterPorts<P>,
     pub(crate) unwritten: Unwritten,
+    /// Records of the delivery log that were lost.
+    pub(crate) lost_records: Tally,
 }
 
 impl<P: Ports> DeadLetters<P> {
     /// Wires the function up.
     pub fn new(ports: DeadLetterPorts<P>) -> Self {
-        Self { ports, unwritten: Unwritten::default() }
+        Self { ports, unwritten: Unwritten::default(), lost_records: Tally::default() }
     }
 
     /// Acknowledges a message whose content is durable. A failure leaves a copy to be written again: at least

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{Change, RecordDetails, RecordText, RecordedEvent, join_records};
-use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Timestamp};
+use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Timestamp, TopicName};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic_now;
-use posthaste_services::delivery_log::{RECORDS_TIME, Unrecorded, report_lost, send_records};
-use posthaste_services::{RegistryError, timeout};
+use posthaste_services::delivery_log::{RECORDS_TIME, Unrecorded, count_lost, log_lost, send_records};
+use posthaste_services::{RegistryError, timeout_at};
 
 use crate::dead_letters::DeadLetters;
 use crate::letter::{Letter, LoadedLetter};
@@ -30,17 +31,26 @@ pub(crate) struct Recorded<'a> {
 }
 
 impl<P: Ports> DeadLetters<P> {
-    /// Records a change, within [`RECORDS_TIME`].
-    pub(crate) async fn record(&self, recorded: Recorded<'_>) {
+    /// Records a change, within [`RECORDS_TIME`] and before `until`.
+    pub(crate) async fn record(&self, recorded: Recorded<'_>, until: Duration) {
         let Some((first, ..)) = recorded.events.first() else { return };
         let delivery = &first.dead.delivery;
-        let sent = timeout(&self.ports.clock, RECORDS_TIME, self.send_records(delivery, &recorded)).await;
+        let until = until.min(self.ports.clock.monotonic() + RECORDS_TIME);
+        let sent = timeout_at(&self.ports.clock, until, self.send_records(delivery, &recorded)).await;
         let error: Box<dyn Error> = match sent {
             Some(Ok(())) => return,
             Some(Err(error)) => error,
             None => PortError::new("record dead letters", ErrorKind::TimedOut).into(),
         };
-        report_lost(&BTreeMap::from([(&delivery.topic, recorded.events.len())]), &*error);
+        self.report_lost(&delivery.topic, recorded.events.len(), &*error);
+    }
+
+    /// Counts records that are missing in the log, and logs them: one line a minute.
+    fn report_lost(&self, topic: &TopicName, records: usize, error: &(dyn Error + 'static)) {
+        let records = count_lost(&BTreeMap::from([(topic, records)]));
+        if let Some(records) = self.lost_records.add(records, self.ports.clock.monotonic()) {
+            log_lost(records, error);
+        }
     }
 
     async fn send_records(
@@ -57,7 +67,7 @@ impl<P: Ports> DeadLetters<P> {
         let records: Vec<_> = records.collect();
         let missing = recorded.events.len() - records.len();
         if missing > 0 {
-            report_lost(&BTreeMap::from([(&delivery.topic, missing)]), &Unrecorded);
+            self.report_lost(&delivery.topic, missing, &Unrecorded);
         }
         Ok(send_records(&self.ports.records, &self.ports.clock, join_records(records.iter())).await?)
     }

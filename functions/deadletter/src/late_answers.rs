@@ -37,24 +37,22 @@ impl<P: Ports> DeadLetters<P> {
         let look = answered_late(&self.ports.state, topic, subscription, &asked);
         match self.in_time(until, look).await {
             Ok(found) if found.is_empty() => letters,
-            Ok(found) => self.remove(letters, &found).await,
+            Ok(found) => self.remove(letters, &found, until).await,
             Err(error) => self.without_a_look(letters, &error, failures),
         }
     }
 
     /// Removes the events that were found. A letter that has none left is acknowledged.
-    async fn remove(&self, letters: Vec<Letter>, found: &BTreeSet<String>) -> Vec<Letter> {
+    async fn remove(
+        &self,
+        mut letters: Vec<Letter>,
+        found: &BTreeSet<String>,
+        until: Duration,
+    ) -> Vec<Letter> {
+        let arrived: Vec<_> = letters.iter_mut().map(|letter| take_arrived(letter, found)).collect();
+        Box::pin(self.note_arrived(&letters, &arrived, until)).await;
         let mut left = Vec::with_capacity(letters.len());
-        for mut letter in letters {
-            let has_arrived = |event: &mut Entry| found.contains(&event.key);
-            let arrived: Vec<_> = if may_have_arrived(&letter.dead) {
-                letter.dead.delivery.events.extract_if(.., has_arrived).collect()
-            } else {
-                Vec::new()
-            };
-            if !arrived.is_empty() {
-                Box::pin(self.note_arrived(&letter, &arrived)).await;
-            }
+        for letter in letters {
             if letter.dead.delivery.events.is_empty() {
                 self.acknowledge(&letter.message).await;
             } else {
@@ -64,14 +62,19 @@ impl<P: Ports> DeadLetters<P> {
         left
     }
 
-    async fn note_arrived(&self, letter: &Letter, arrived: &[Entry]) {
-        let delivery = &letter.dead.delivery;
+    /// Logs and records events that arrived, those of each letter.
+    async fn note_arrived(&self, letters: &[Letter], arrived: &[Vec<Entry>], until: Duration) {
+        let mut events = Vec::new();
+        for (letter, entries) in letters.iter().zip(arrived) {
+            events.extend(entries.iter().map(|entry| (letter, entry, inline(&entry.payload))));
+        }
+        let Some((Letter { dead, .. }, ..)) = events.first() else { return };
         tracing::info!(
-            topic = %delivery.topic, subscription = %delivery.subscription, events = arrived.len(),
+            topic = %dead.delivery.topic, subscription = %dead.delivery.subscription, events = events.len(),
             "not dead-lettered, the endpoint answered late"
         );
-        let events = arrived.iter().map(|entry| (letter, entry, inline(&entry.payload))).collect();
-        self.record(Recorded { events, change: |_| Change::answered_late(), object: None }).await;
+        let recorded = Recorded { events, change: |_| Change::answered_late(), object: None };
+        self.record(recorded, until).await;
     }
 
     /// Hands back the letters whose notes cannot be read. One that would be lost with its message is written.
@@ -100,6 +103,14 @@ impl<P: Ports> DeadLetters<P> {
 /// already stays as it is.
 fn may_have_arrived(letter: &DeadLetter) -> bool {
     letter.delivery.timed_out && !letter.asks_for_notices_only()
+}
+
+/// Takes the events out of a letter that arrived.
+fn take_arrived(letter: &mut Letter, found: &BTreeSet<String>) -> Vec<Entry> {
+    if !may_have_arrived(&letter.dead) {
+        return Vec::new();
+    }
+    letter.dead.delivery.events.extract_if(.., |event| found.contains(&event.key)).collect()
 }
 
 /// The payload, unless it is stored: it was not read.

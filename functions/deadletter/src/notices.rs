@@ -25,7 +25,7 @@ use crate::letter::{Letter, LoadedLetter};
 
 /// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a second
 /// object.
-const LEAVING_TIME: Duration = Duration::from_secs(10);
+pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(10);
 
 impl<P: Ports> DeadLetters<P> {
     /// Finishes letters of one subscription whose events had this fate: sends the notices, then acknowledges.

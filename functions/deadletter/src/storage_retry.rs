@@ -49,8 +49,8 @@ impl<P: Ports> DeadLetters<P> {
         }
         self.unwritten.ended(&read.letter.dead);
         let events = events_of(std::slice::from_ref(read));
-        Box::pin(self.record(Recorded { events, change: |_| Change::dropped(UNAVAILABLE), object: None }))
-            .await;
+        let given_up = Recorded { events, change: |_| Change::dropped(UNAVAILABLE), object: None };
+        Box::pin(self.record(given_up, Duration::MAX)).await;
         dropped(&read.letter.dead.delivery);
         true
     }

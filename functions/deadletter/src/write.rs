@@ -18,6 +18,7 @@ use posthaste_services::catch_panic::catch_panic;
 use crate::dead_letters::{DeadLetters, PUT_OFF_AT_ONCE_MAX};
 use crate::delivery_log::{Recorded, events_of};
 use crate::letter::{Letter, LoadedLetter};
+use crate::notices::LEAVING_TIME;
 
 impl<P: Ports> DeadLetters<P> {
     /// Writes letters of one subscription into one object. Answers those for which nothing durable was done.
@@ -45,7 +46,7 @@ impl<P: Ports> DeadLetters<P> {
                     self.unwritten.ended(&read.letter.dead);
                 }
                 tracing::info!(%key, events, "dead letters written");
-                Box::pin(self.record_written(&letters, &key)).await;
+                Box::pin(self.record_written(&letters, &key, deadline)).await;
                 Box::pin(self.finish(letters, Fate::Written(&key), deadline)).await
             }
             Err(error) => {
@@ -56,9 +57,11 @@ impl<P: Ports> DeadLetters<P> {
         }
     }
 
-    async fn record_written(&self, letters: &[LoadedLetter], object: &str) {
+    /// Records where letters lie. The notices have their time after it.
+    async fn record_written(&self, letters: &[LoadedLetter], object: &str, deadline: Duration) {
         let change = |letter: &Letter| Change::dead_lettered(letter.dead.reason);
-        self.record(Recorded { events: events_of(letters), change, object: Some(object) }).await;
+        let recorded = Recorded { events: events_of(letters), change, object: Some(object) };
+        self.record(recorded, deadline.saturating_sub(LEAVING_TIME)).await;
     }
 
     /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could

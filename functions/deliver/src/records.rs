@@ -23,6 +23,9 @@ pub(crate) struct LoggedAnswer {
     pub(crate) media_type: Option<String>,
 }
 
+/// Shortest value in a URL's query that is taken for a secret, in bytes.
+const QUERY_SECRET_BYTES_MIN: usize = 8;
+
 impl Job {
     /// The answer to a request with events of this message, if the log keeps it.
     pub(crate) fn logged_answer(&self, sent: &Sent) -> Option<LoggedAnswer> {
@@ -121,17 +124,21 @@ fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> Log
     let in_query = query_texts(subscription);
     let secrets: Vec<&str> = subscription.secrets().chain(in_query.iter().map(String::as_str)).collect();
     let text = (!response.body.is_empty()).then(|| answer_text(&response.body, &secrets));
-    let media_type = response.headers.get(CONTENT_TYPE).map(|value| answer_text(value.as_bytes(), &secrets));
+    // Headers may be media types themselves (`Accept`), so their values are none of its secrets.
+    let in_query: Vec<&str> = in_query.iter().map(String::as_str).collect();
+    let media_type = response.headers.get(CONTENT_TYPE).map(|it| answer_text(it.as_bytes(), &in_query));
     LoggedAnswer { text, media_type }
 }
 
-/// The queries of the endpoints, and each value in them: an access token may be one.
+/// The queries of the endpoints, and each longer value in them: an access token may be one. A short value,
+/// such as a format or a version, is in many answers.
 fn query_texts(subscription: &Subscription) -> Vec<String> {
     let urls = [Some(&subscription.endpoint), subscription.fallback.as_ref()].into_iter().flatten();
     let mut texts = Vec::new();
     for url in urls.map(EndpointUrl::url) {
         texts.extend(url.query().map(str::to_owned));
-        texts.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
+        let values = url.query_pairs().map(|(_, value)| value.into_owned());
+        texts.extend(values.filter(|value| value.len() >= QUERY_SECRET_BYTES_MIN));
     }
     texts
 }
@@ -243,12 +250,12 @@ mod tests {
 
     #[test]
     fn an_answer_is_kept_without_the_query_of_its_endpoint() {
-        let url = "https://a.example/hook?code=open%20sesame&v=1";
+        let url = "https://a.example/hook?code=open%20sesame&v=json";
         let own = subscription(json!({ "endpoint": { "url": url } }));
-        let mut answer = response(404, None, "no /hook?code=open%20sesame&v=1, 1 try with open sesame");
-        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/open sesame"));
+        let mut answer = response(404, None, "no /hook?code=open%20sesame&v=json, json with open sesame");
+        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; open sesame"));
         let logged = logged_answer(&answer, &own);
-        assert_eq!(logged.text.as_deref(), Some("no /hook?[redacted], 1 try with [redacted]"));
-        assert_eq!(logged.media_type.as_deref(), Some("text/[redacted]"));
+        assert_eq!(logged.text.as_deref(), Some("no /hook?[redacted], json with [redacted]"));
+        assert_eq!(logged.media_type.as_deref(), Some("application/json; [redacted]"));
     }
 }

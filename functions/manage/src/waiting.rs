@@ -18,13 +18,18 @@ use posthaste_core::delivery_log::{Kind, RecordFilter};
 use posthaste_core::model::{EndpointUrl, SubscriptionName, Timestamp, TopicName, group};
 use posthaste_core::stored::TopicRecord;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_ports::{Clock, PortError, Ports, QueueReceiver};
+use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueReceiver};
+use posthaste_services::timeout;
 
 use crate::manage::Manage;
 
 /// Longest time for reading what waits. A read that begins just before its end still ends before the
 /// request's time limit.
 const READING_TIME: Duration = Duration::from_secs(2);
+
+/// Longest time for each part of an answer. It is longer only where a call to the store hangs, which may take
+/// as long as a whole request.
+const HANGING_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// Most messages that are read, of all subscriptions of an answer. Reading so many takes about a second
 /// embedded.
@@ -46,19 +51,19 @@ impl<P: Ports> Manage<P> {
         if names.is_empty() {
             return;
         }
-        match self.waiting(topic, &names).await {
+        match in_time(&self.clock, self.waiting(topic, &names)).await {
             Ok(views) => {
                 shown.iter_mut().zip(views).for_each(|(it, view)| it.waiting = Some(Box::new(view)));
             }
-            Err(error) => left_out(topic, &error, "waiting"),
+            Err(error) => left_out(topic, &*error, "waiting"),
         }
-        match self.links.all().await {
+        match in_time(&self.clock, self.links.all()).await {
             Ok(shards) => {
                 for it in shown.iter_mut() {
                     it.health = health(topic, it, &shards).map(Box::new);
                 }
             }
-            Err(error) => left_out(topic, &error, "health"),
+            Err(error) => left_out(topic, &*error, "health"),
         }
     }
 
@@ -82,7 +87,8 @@ impl<P: Ports> Manage<P> {
             ..RecordFilter::default()
         };
         let until = self.clock.monotonic() + LAST_TIME;
-        match self.log.list(&filter, 1, || self.clock.monotonic() < until).await {
+        let listed = self.log.list(&filter, 1, || self.clock.monotonic() < until);
+        match timeout(&self.clock, HANGING_TIME_MAX, listed).await? {
             Ok(page) => page.records.first().map(|record| {
                 let AttemptView { at, outcome, status, .. } = AttemptView::from(record);
                 LastOutcomeView { at, outcome, status }
@@ -101,7 +107,7 @@ impl<P: Ports> Manage<P> {
         let until = self.clock.monotonic() + READING_TIME;
         let mut counts = vec![WaitingCount::default(); names.len()];
         let with_queue = self.count_queue(topic, names, &mut counts, until).await?;
-        let objects = self.waiting_objects(topic, names, with_queue).await?;
+        let objects = self.waiting_objects(topic, names, with_queue, until).await?;
         for (count, objects) in counts.iter_mut().zip(objects) {
             self.count_objects(objects, with_queue, count, until).await?;
         }
@@ -150,6 +156,15 @@ fn health(topic: &TopicName, shown: &SubscriptionSettings, shards: &Shards) -> O
         Some(LinkView::of(&target, condition))
     };
     view(of_itself).or_else(|| view(Target::Link(link)))
+}
+
+/// The output of a part, or an error once it takes too long.
+async fn in_time<T, E: Error + Send + Sync + 'static>(
+    clock: &impl Clock,
+    part: impl Future<Output = Result<T, E>>,
+) -> Result<T, Box<dyn Error + Send + Sync>> {
+    let late = || Err(PortError::new("get an answer in time", ErrorKind::TimedOut).into());
+    timeout(clock, HANGING_TIME_MAX, part).await.map_or_else(late, |output| output.map_err(Into::into))
 }
 
 fn left_out(topic: &TopicName, error: &(dyn Error + 'static), member: &str) {

@@ -30,8 +30,9 @@ impl<P: Ports> Record<P> {
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {
             let oldest = gathered.oldest();
-            let messages = self.write_hour(hour, gathered, write_by).await;
-            refused.add(messages, oldest);
+            if let Err(unwritten) = self.write_hour(hour, gathered, write_by).await {
+                refused.add(unwritten, oldest);
+            }
         }
         self.oldest_unwritten.report(refused.oldest, self.ports.clock.now());
         let mut failures = self.put_off(refused, deadline).await;

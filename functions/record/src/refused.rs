@@ -31,6 +31,14 @@ pub(crate) struct Refused {
     pub(crate) oldest: Option<Timestamp>,
 }
 
+/// The messages of an hour that was not written.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    pub(crate) messages: Vec<MessageId>,
+    /// Whether the store or the time failed, and not the records.
+    pub(crate) may_be_written: bool,
+}
+
 impl Refused {
     /// Nothing of the batch was refused yet.
     pub(crate) fn new(batch: &[ReceivedMessage]) -> Self {
@@ -43,12 +51,15 @@ impl Refused {
         !self.tired.is_empty()
     }
 
-    /// Adds the messages of an hour that was not written, if there are any.
-    pub(crate) fn add(&mut self, messages: Vec<MessageId>, oldest: Option<Timestamp>) {
-        if !messages.is_empty() {
-            self.oldest = self.oldest.into_iter().chain(oldest).min();
-            self.messages.extend(messages);
+    /// Adds the messages of an hour that was not written. Those that no store can help are not put off, so
+    /// that their receives end.
+    pub(crate) fn add(&mut self, unwritten: Unwritten, oldest: Option<Timestamp>) {
+        let Unwritten { messages, may_be_written } = unwritten;
+        if !may_be_written {
+            self.tired.retain(|message| !messages.contains(&message.id));
         }
+        self.oldest = self.oldest.into_iter().chain(oldest).min();
+        self.messages.extend(messages);
     }
 }
 
@@ -90,5 +101,23 @@ impl<P: Ports> Record<P> {
             self.ports.records.replace(&message.receipt, successors).await.map_err(RecordError::Store)
         };
         self.in_time(deadline, replace).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::message;
+
+    #[test]
+    fn what_cannot_be_written_is_not_put_off_and_its_receives_end() {
+        let tired = |id| ReceivedMessage { receive_count: RECEIVES_MAX, ..message(id, "") };
+        let mut refused = Refused::new(&[tired("a"), tired("b"), message("young", "")]);
+        for (id, may_be_written) in [("a", true), ("b", false)] {
+            refused.add(Unwritten { messages: vec![MessageId(id.to_owned())], may_be_written }, None);
+        }
+        let ids =
+            |messages: &[ReceivedMessage]| messages.iter().map(|it| it.id.0.clone()).collect::<Vec<_>>();
+        assert_eq!((ids(&refused.tired), refused.messages.len()), (vec!["a".to_owned()], 2));
     }
 }

@@ -5,25 +5,26 @@ use std::time::Duration;
 
 use posthaste_core::delivery_log::{FileKey, FileName, LogHour, Record as LogRecord, without_duplicates};
 use posthaste_delivery_log::{RowGroups, write_file};
-use posthaste_ports::{Clock, Entropy, MessageId, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 
 use crate::error::RecordError;
 use crate::receive::Gathered;
 use crate::record::Record;
+use crate::refused::Unwritten;
 use crate::work::blocking;
 
 /// Minutes of an hour.
 const MINUTES: u64 = 60;
 
 impl<P: Ports> Record<P> {
-    /// Writes the records of an hour into one file, each record once. Answers the messages with records that
-    /// are not durable.
+    /// Writes the records of an hour into one file, each record once. An `Err` has the messages with records
+    /// that are not durable.
     pub(crate) async fn write_hour(
         &self,
         hour: LogHour,
         gathered: Gathered,
         deadline: Duration,
-    ) -> Vec<MessageId> {
+    ) -> Result<(), Unwritten> {
         let Gathered { records, messages } = gathered;
         let records = without_duplicates(records);
         let (count, key) = (records.len(), self.fresh_key(hour));
@@ -34,11 +35,12 @@ impl<P: Ports> Record<P> {
                 metrics::counter!("LogFilesWrittenCount").increment(1);
                 metrics::counter!("LogWrittenBytes").increment(bytes as u64);
                 tracing::debug!(key, records = count, bytes, "records written");
-                Vec::new()
+                Ok(())
             }
             Err(error) => {
                 self.report_unwritten(&key, count as u64, &error);
-                messages
+                let may_be_written = matches!(error, RecordError::Store(_) | RecordError::OutOfTime);
+                Err(Unwritten { messages, may_be_written })
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use posthaste_core::delivery_log::{DeliveryState, Kind, LogResult, Record, histories};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_services::delivery_log::RECORDS_TIME;
 use posthaste_simulation::{Answer, Faults, VISIBILITY, World, event};
 use posthaste_testkit::faulty::{Fault, Plan, at_every_effect};
 use posthaste_testkit::recorded::Operation;
@@ -107,6 +108,23 @@ async fn a_queue_that_refuses_records_never_writes_a_dead_letter_twice() {
     world.clock.advance(DAY);
     assert_eq!((world.visible(QueueName::DeadLetters).await, world.buried().await.len()), (0, 1));
     assert_eq!(of_kind(world.log_records().await, Kind::DeadLettered), []);
+}
+
+#[tokio::test]
+async fn a_queue_of_records_that_hangs_costs_an_object_two_seconds() {
+    let hangs = Plan::at(Fault::HangBefore, |effect| effect.port == "records");
+    let world = World::with(&Faults::in_queues(&hangs));
+    world.subscribe(json!({})).await;
+    refuse(&world, &["a", "b", "c"]).await;
+    let time = async {
+        while hangs.faults() == 0 {
+            tokio::task::yield_now().await;
+        }
+        world.clock.advance(RECORDS_TIME);
+    };
+    let (response, ()) = tokio::join!(world.bury(), time);
+    assert_eq!((response.failures, hangs.faults(), world.buried().await.len()), (Vec::new(), 1, 1));
+    assert_eq!(world.visible(QueueName::DeadLetters).await, 0);
 }
 
 #[tokio::test]

@@ -36,12 +36,14 @@ pub(super) struct Objects {
 }
 
 impl<P: Ports> Manage<P> {
-    /// The parked and held objects of these subscriptions. `whole` lists what is parked from its beginning.
+    /// The parked and held objects of these subscriptions, as far as they can be listed by `until`. `whole`
+    /// lists what is parked from its beginning.
     pub(super) async fn waiting_objects(
         &self,
         topic: &TopicName,
         names: &[SubscriptionName],
         whole: bool,
+        until: Duration,
     ) -> Result<Vec<Objects>, PortError> {
         let held: Vec<_> = names.iter().map(|name| layout::held_of(topic, name)).collect();
         let folders = held.iter().map(|prefix| layout::held_folder(prefix).unwrap_or_default());
@@ -52,7 +54,7 @@ impl<P: Ports> Manage<P> {
             [only] => only.clone(),
             _ => layout::held_of_topic(topic),
         };
-        self.add_held(&prefix, &places, &mut found).await?;
+        self.add_held(&prefix, &places, &mut found, until).await?;
         Ok(found)
     }
 
@@ -88,6 +90,7 @@ impl<P: Ports> Manage<P> {
         prefix: &str,
         places: &HashMap<&str, usize>,
         found: &mut [Objects],
+        until: Duration,
     ) -> Result<(), PortError> {
         let mut held = std::pin::pin!(pages(&self.state, prefix, None));
         for _ in 0..HELD_PAGES_MAX {
@@ -98,8 +101,8 @@ impl<P: Ports> Manage<P> {
                     objects.add(WaitingPlace::Held, object.key);
                 }
             }
-            if places.len() == 1 && found.iter().all(|objects| objects.is_cut) {
-                return Ok(());
+            if self.clock.monotonic() >= until || found.iter().all(|objects| objects.is_cut) {
+                break;
             }
         }
         for objects in found.iter_mut() {
