@@ -68,7 +68,7 @@ fn an_awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {
 }
 
 #[test]
-fn a_replay_that_was_waited_for_says_that_its_events_are_queued_and_not_that_they_arrived() {
+fn a_replay_says_what_became_of_its_events() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
@@ -80,13 +80,26 @@ fn a_replay_that_was_waited_for_says_that_its_events_are_queued_and_not_that_the
     server.stop();
     let server = home.serve();
     endpoint.wait_for("/a", 2);
-    let waited = wait_until("the replay to be done", || {
+    let text = wait_until("the outcome of the replay", || {
         let shown = home.run(&server, &["replays", "show", id.as_str().unwrap()]);
         let text = String::from_utf8(shown.stdout).unwrap();
-        text.contains("Done").then_some(text)
+        text.contains("delivered 0, failed again 1, still waiting 0").then_some(text)
     });
-    assert!(waited.contains("QUEUED") && !waited.contains("REPLAYED"), "{waited}");
-    assert!(waited.contains("What the endpoint answered is not known here"), "{waited}");
+    assert!(text.contains("posthaste dead-letters list orders billing --from"), "{text}");
+}
+
+#[test]
+fn a_replay_that_is_waited_for_ends_when_its_events_are_delivered() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[400, 200]));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    home.wait_for_dead_letter("orders", "billing");
+    let waited = home.run_json(&server, &["dead-letters", "replay", "orders", "billing", "--wait"]);
+    let outcomes = &waited["outcomes"];
+    assert_eq!((&waited["state"], &outcomes["delivered"]), (&json!("Done"), &json!(1)), "{waited}");
+    assert_eq!((&outcomes["failedAgain"], &outcomes["waiting"]), (&json!(0), &json!(0)), "{waited}");
 }
 
 #[test]
