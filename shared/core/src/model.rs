@@ -25,7 +25,7 @@ pub mod time;
 pub mod topic;
 
 pub use address::AddressPolicy;
-pub use delivery::{DeadLetter, Delivery, Entry, LastAttempt, Marks, StorageTrouble, group};
+pub use delivery::{DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group};
 pub use delivery_log::DeliveryLogMode;
 pub use endpoint::{EndpointUrl, EndpointUrlError, Link};
 pub use hops::{HOPS_HEADER, Hops, HopsError};

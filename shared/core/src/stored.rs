@@ -19,6 +19,8 @@ mod pressure;
 mod rate;
 mod record_lease;
 mod replay;
+mod resolved;
+pub mod resolved_message;
 mod topic;
 mod wake_lease;
 
@@ -35,5 +37,6 @@ pub use lease::StoredLease;
 pub use pressure::{PRESSURE_KEY, StateError};
 pub use record_lease::{MergeCheckpoint, RecordLease};
 pub use replay::{ReplayProgress, ReplayRecord};
+pub use resolved::ResolvedLetters;
 pub use topic::{RECORD_VERSION, RecordError, TopicRecord};
 pub use wake_lease::{Checkpoint, SetBackScan, WakeLease};

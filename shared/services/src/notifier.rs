@@ -23,7 +23,8 @@ use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
 const NOTICES_BYTES_PREFERRED: usize = 1024 * 1024;
 
 /// The marks of every notice, so that there is no notice about a notice.
-const MARKS: Marks = Marks { notice: true, replayed: false, resent: false, run: None, webhook_id: None };
+const MARKS: Marks =
+    Marks { notice: true, replayed: false, resent: false, run: None, webhook_id: None, letter: None };
 
 /// The ports that sending notices needs.
 #[derive(Debug)]

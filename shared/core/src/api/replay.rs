@@ -36,6 +36,10 @@ pub struct ReplayRequest {
     /// earlier topic of its name, that was deleted and created again. False when left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_former: bool,
+    /// Whether to include dead letters that are resolved: delivered again, failed again and written anew, or
+    /// resolved by hand. False when left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub include_resolved: bool,
     /// Only count: nothing is written, and the answer is a preview.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
@@ -114,6 +118,9 @@ pub struct ReplayView {
     /// is a new dead letter, written after `createdAt`.
     #[serde(alias = "replayed")]
     pub queued: u64,
+    /// The number of events that were left out because they are resolved.
+    #[serde(default)]
+    pub resolved: u64,
     /// The number of events, or whole objects, that could not be queued. Refusals of the endpoint are not
     /// counted.
     pub failed: u64,
@@ -189,6 +196,9 @@ pub struct ReplayPreview {
     pub events: u64,
     /// The same by the reason for which they were given up.
     pub by_reason: BTreeMap<String, u64>,
+    /// The number of events that are left out because they are resolved.
+    #[serde(default)]
+    pub resolved: u64,
     /// The number of events, or whole objects, that could not be sent again.
     pub failed: u64,
     /// The first of those events or objects.

@@ -97,6 +97,17 @@ pub struct Marks {
     pub run: Option<String>,
     /// The `webhook-id` under which it was sent before, and is sent again; `None` where its key makes one.
     pub webhook_id: Option<String>,
+    /// The dead letter that it was made of; `None` where it was made of the delivery log.
+    pub letter: Option<LetterPlace>,
+}
+
+/// The place of a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LetterPlace {
+    /// The key of its object.
+    pub object: String,
+    /// Its place in the object, from 0.
+    pub index: usize,
 }
 
 /// A delivery that was given up.

@@ -4,8 +4,8 @@
 //! and hops in version 3. Written by publish, deliver, wake and whatever publishes notices; read by deliver,
 //! wake and, from the redrive queue, by deadletter. Messages live for up to 14 days in queues, parked and
 //! held ones until they expire. Fixtures: `delivery-v1.json`, `delivery-v1-digest.json`,
-//! `delivery-v1-marks.json`, `delivery-v1-again.json`, `delivery-v2-custom.json`, `delivery-v3.json`;
-//! they are never edited.
+//! `delivery-v1-marks.json`, `delivery-v1-again.json`, `delivery-v1-letter.json`, `delivery-v2-custom.json`,
+//! `delivery-v3.json`; they are never edited.
 //!
 //! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte for byte
 //! under `MALFORMED/`.
@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use super::format::{Format, FormatError};
 use crate::attempt::EventSize;
 use crate::events::Envelope;
-use crate::model::{Delivery, Entry, Marks, Payload, PayloadDigest, Schema, Timestamp};
+use crate::model::{Delivery, Entry, LetterPlace, Marks, Payload, PayloadDigest, Schema, Timestamp};
 
 /// The newest version this program reads.
 pub const WIRE_VERSION: u32 = 3;
@@ -74,7 +74,7 @@ struct EntryWire<'a> {
     notice: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// Later than version 3, as are the next two: an older program passes them over, and still sees
+    /// Later than version 3, as are the next three: an older program passes them over, and still sees
     /// `replayed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     resent: bool,
@@ -82,6 +82,8 @@ struct EntryWire<'a> {
     run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     webhook_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    letter: Option<LetterPlace>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
@@ -143,12 +145,12 @@ impl EntryWire<'_> {
             (None, Some(stored)) => stored.into_payload()?,
             _ => return Err(FORMAT.malformed("expected one of event, payload")),
         };
-        let Self { notice, replayed, resent, run, webhook_id, .. } = self;
+        let Self { notice, replayed, resent, run, webhook_id, letter, .. } = self;
         Ok(Entry {
             key: self.key,
             expires_at: self.expires_at,
             traceparent: self.traceparent,
-            marks: Marks { notice, replayed, resent, run, webhook_id },
+            marks: Marks { notice, replayed, resent, run, webhook_id, letter },
             envelope: self.envelope.map(Arc::new),
             payload,
         })
@@ -192,7 +194,7 @@ fn put_entry(body: &mut BytesMut, entry: &Entry) {
             (Some(PayloadWire { key: key.clone(), bytes: *bytes, sha256 }), None)
         }
     };
-    let Marks { notice, replayed, resent, run, webhook_id } = entry.marks.clone();
+    let Marks { notice, replayed, resent, run, webhook_id, letter } = entry.marks.clone();
     let head = EntryWire {
         key: entry.key.clone(),
         expires_at: entry.expires_at,
@@ -203,6 +205,7 @@ fn put_entry(body: &mut BytesMut, entry: &Entry) {
         resent,
         run,
         webhook_id,
+        letter,
         envelope: None,
         event: None,
     };

@@ -16,6 +16,7 @@ pub use super::parked::{
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
+pub use super::resolved::{RESOLVED, resolved};
 pub use super::topic::{TOPICS, topic, topic_name};
 use crate::model::{PAYLOAD_KEPT, SubscriptionName, Timestamp, TopicName};
 
@@ -140,6 +141,7 @@ mod tests {
         assert_eq!(rate(&topic_name, &subscription), "rates/orders.billing.json");
         assert_eq!(dead_letter(&topic_name, &subscription, at, "x"), "ORDERS/BILLING/2026/3/7/4/x.json");
         assert_eq!(malformed(at, "x"), "MALFORMED/2026/3/7/4/x");
+        assert_eq!(resolved("ORDERS/BILLING/2026/3/7/4/x.json"), "resolved/ORDERS/BILLING/2026/3/7/4/x.json");
         assert_eq!(topic_activity(&topic_name), "activity/orders");
         assert_eq!(subscription_activity(&topic_name, &subscription), "activity/orders.billing");
         assert_eq!(temporary(&topic_name), "temporary/orders");

@@ -106,11 +106,19 @@ pub struct ReplayProgress {
     /// The number of those that were queued. Its name in the record is that of older programs.
     #[serde(rename = "replayed")]
     pub queued: u64,
+    /// The number of events that were left out because they are resolved.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resolved: u64,
     /// The number of events, or whole objects, that could not be queued.
     pub failed: u64,
     /// The first of those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// An object that was looked at in part.
@@ -190,6 +198,7 @@ impl ReplayRecord {
             objects: progress.objects,
             found: progress.found,
             queued: progress.queued,
+            resolved: progress.resolved,
             failed: progress.failed,
             failures: progress.failures.clone(),
             outcomes: None,

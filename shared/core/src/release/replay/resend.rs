@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::again::{Receiver, stored_payload};
 use super::sending::ReplayMessage;
 use crate::events::Event;
-use crate::model::{Marks, Subscription, Timestamp};
+use crate::model::{LetterPlace, Marks, Subscription, Timestamp};
 use crate::stored::delivery::render_delivery;
 
 /// A resend.
@@ -15,6 +15,8 @@ pub struct Resend<'a> {
     pub key: &'a str,
     /// The `webhook-id` that the event was sent under before; `None` where that is not known.
     pub webhook_id: Option<&'a str>,
+    /// The dead letter that it is made of, or that says what became of it; `None` if there is none.
+    pub letter: Option<LetterPlace>,
     /// The subscription that receives the event. No other does, whatever its filter says.
     pub subscription: &'a Subscription,
     /// Default and cap of the topic's time to live.
@@ -24,10 +26,11 @@ pub struct Resend<'a> {
 impl Resend<'_> {
     /// The message that makes the new delivery, due at once.
     pub fn message(&self, event: &Event, now: Timestamp) -> ReplayMessage {
-        let Self { key, webhook_id, subscription, default_time_to_live } = *self;
+        let Self { key, webhook_id, subscription, default_time_to_live, ref letter } = *self;
         let receiver = Receiver { subscription, default_time_to_live };
         let webhook_id = webhook_id.map(str::to_owned);
-        let marks = Marks { replayed: true, resent: true, webhook_id, ..Marks::default() };
+        let letter = letter.clone();
+        let marks = Marks { replayed: true, resent: true, webhook_id, letter, ..Marks::default() };
         let entry = receiver.entry(event, key.to_owned(), marks, now);
         let payloads = stored_payload((&entry, event)).into_iter().collect();
         let delivery = receiver.delivery(event.schema(), vec![entry], now, now);
@@ -60,14 +63,25 @@ mod tests {
             .unwrap()
     }
 
+    fn letter() -> LetterPlace {
+        LetterPlace { object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(), index: 3 }
+    }
+
     fn message(data: &str, webhook_id: Option<&str>) -> ReplayMessage {
         let head =
             r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","expirytime":"2020-01-01T00:00:00Z""#;
         let text = format!("{head},\"data\":\"{data}\"}}");
         let event = Event::parse(Schema::CloudEvents, Bytes::from(text)).unwrap();
         let subscription = subscription();
-        Resend { key: "k-0", webhook_id, subscription: &subscription, default_time_to_live: None }
-            .message(&event, NOW)
+        let letter = Some(letter());
+        let resend = Resend {
+            key: "k-0",
+            webhook_id,
+            letter,
+            subscription: &subscription,
+            default_time_to_live: None,
+        };
+        resend.message(&event, NOW)
     }
 
     #[test]
@@ -77,7 +91,9 @@ mod tests {
         let entry = &delivery.events[0];
         assert_eq!((delivery.attempts, delivery.last, delivery.published_at), (0, None, NOW));
         let webhook_id = Some("msg_a-3".to_owned());
-        assert_eq!(entry.marks, Marks { replayed: true, resent: true, webhook_id, ..Marks::default() });
+        let letter = Some(letter());
+        let marks = Marks { replayed: true, resent: true, webhook_id, letter, ..Marks::default() };
+        assert_eq!(entry.marks, marks);
         assert_eq!((entry.key.as_str(), entry.expires_at), ("k-0", NOW + Duration::from_mins(30)));
         assert_eq!((message.delay_secs, message.payloads), (0, vec![]));
     }

@@ -64,6 +64,7 @@ pub struct Selection {
     keys: Option<BTreeSet<String>>,
     rate_per_second: u32,
     include_former: bool,
+    include_resolved: bool,
 }
 
 impl ReplayRecord {
@@ -104,6 +105,7 @@ impl Selection {
             keys: (!request.keys.is_empty()).then(|| request.keys.iter().cloned().collect()),
             rate_per_second,
             include_former: request.include_former,
+            include_resolved: request.include_resolved,
         })
     }
 
@@ -131,6 +133,11 @@ impl Selection {
         }
         let written = WrittenIn { from: self.from, to: Some(self.to) };
         written.takes(&self.prefix, key, modified_at)
+    }
+
+    /// Whether letters that are resolved are asked for too.
+    pub fn includes_resolved(&self) -> bool {
+        self.include_resolved
     }
 
     /// Whether an event was asked for by the subscription of this creation.

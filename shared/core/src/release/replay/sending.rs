@@ -9,12 +9,13 @@ use super::again::{Receiver, stored_payload};
 use super::pace::Pace;
 use crate::attempt::settle::wait;
 use crate::attempt::{EventSize, Pack, Wait};
-use crate::model::{Entry, Marks, Schema, Subscription, Timestamp, hex};
+use crate::model::{Entry, LetterPlace, Marks, Schema, Subscription, Timestamp, hex};
 use crate::stored::Restored;
 use crate::stored::delivery::render_delivery;
 
-/// Bytes that the marks of a replayed event take in its message, beside the replay's id.
-const MARKS_BYTES: usize = r#""replayed":true,"run":"","#.len();
+/// Bytes that the marks of a replayed event take in its message, beside the replay's id and the object's key.
+const MARKS_BYTES: usize =
+    r#""replayed":true,"run":"","letter":{"object":"","index":18446744073709551615},"#.len();
 
 /// The data that all events of a replay share.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +63,7 @@ impl Replay<'_> {
         now: Timestamp,
     ) -> Vec<ReplayMessage> {
         let entries: Vec<_> = events.iter().map(|event| self.entry(key, event, now)).collect();
-        let sizes: Vec<_> = entries.iter().map(|entry| self.size(entry)).collect();
+        let sizes: Vec<_> = entries.iter().map(|entry| self.size(key, entry)).collect();
         let second = Pack { items_max: pace.at_once(), bytes_preferred: usize::MAX };
         let mut messages = Vec::new();
         for run in self.subscription.batching.messages(&sizes) {
@@ -104,7 +105,9 @@ impl Replay<'_> {
     }
 
     fn entry(&self, key: &str, event: &Sendable, now: Timestamp) -> Entry {
-        let marks = Marks { replayed: true, run: Some(self.id.to_owned()), ..Marks::default() };
+        let letter = LetterPlace { object: key.to_owned(), index: event.index };
+        let run = Some(self.id.to_owned());
+        let marks = Marks { replayed: true, run, letter: Some(letter), ..Marks::default() };
         self.receiver().entry(&event.letter.event, self.key(key, event.index), marks, now)
     }
 
@@ -113,9 +116,9 @@ impl Replay<'_> {
     }
 
     /// The size of an event with its marks, which only events that are sent again have.
-    fn size(&self, entry: &Entry) -> EventSize {
+    fn size(&self, object: &str, entry: &Entry) -> EventSize {
         let size = EventSize::of(&entry.payload, entry.envelope.as_deref());
-        EventSize { message: size.message + MARKS_BYTES + self.id.len(), ..size }
+        EventSize { message: size.message + MARKS_BYTES + self.id.len() + object.len(), ..size }
     }
 
     /// A key that is new with every replay, and the same when one replay sends an event twice after a crash,
@@ -185,7 +188,8 @@ mod tests {
         let entry = &delivery.events[0];
         assert_eq!((delivery.attempts, delivery.last, delivery.not_before), (0, None, NOW));
         let run = Some("r".to_owned());
-        assert_eq!(entry.marks, Marks { replayed: true, run, ..Marks::default() });
+        let letter = Some(LetterPlace { object: "k".to_owned(), index: 0 });
+        assert_eq!(entry.marks, Marks { replayed: true, run, letter, ..Marks::default() });
         assert_eq!(entry.expires_at, NOW + Duration::from_mins(30));
         let Payload::Inline(text) = &entry.payload else { panic!("the event itself") };
         assert!(text.starts_with(b"{\"specversion\"") && text.ends_with(b"2020-01-01T00:00:00Z\"}"));

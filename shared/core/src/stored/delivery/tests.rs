@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::attempt::{EventSize, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
 use crate::model::{
-    Delivery, Entry, Hops, Identity, LastAttempt, Marks, Payload, PayloadDigest, Schema, SubscriptionName,
-    Timestamp, TopicName,
+    Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload, PayloadDigest, Schema,
+    SubscriptionName, Timestamp, TopicName,
 };
 
 /// Version 1 as it was first written. Never edited.
@@ -19,6 +19,7 @@ const DELIVERY_V2_CUSTOM: &str = include_str!("../fixtures/delivery-v2-custom.js
 const DELIVERY_V3: &str = include_str!("../fixtures/delivery-v3.json");
 const DELIVERY_V1_MARKS: &str = include_str!("../fixtures/delivery-v1-marks.json");
 const DELIVERY_V1_AGAIN: &str = include_str!("../fixtures/delivery-v1-again.json");
+const DELIVERY_V1_LETTER: &str = include_str!("../fixtures/delivery-v1-letter.json");
 
 pub(in crate::stored) fn delivery() -> Delivery {
     Delivery {
@@ -144,6 +145,16 @@ fn events_that_are_sent_again_are_written_as_their_fixture_and_read_back() {
     assert_eq!(render_delivery(&sent_again()), DELIVERY_V1_AGAIN.trim_end());
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_AGAIN.as_bytes()));
     assert_eq!(read.unwrap(), sent_again());
+}
+
+#[test]
+fn an_event_made_of_a_dead_letter_is_written_as_its_fixture_and_read_back() {
+    let mut made = sent_again();
+    let object = "ORDERS/BILLING/2023/11/14/22/x.json".to_owned();
+    made.events[0].marks.letter = Some(LetterPlace { object, index: 7 });
+    assert_eq!(render_delivery(&made), DELIVERY_V1_LETTER.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_LETTER.as_bytes()));
+    assert_eq!(read.unwrap(), made);
 }
 
 /// Custom events: one with its text, one that is stored.
