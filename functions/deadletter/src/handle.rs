@@ -65,6 +65,9 @@ impl<P: Ports> DeadLetters<P> {
             Work::Object(letters) => catch_panic(Box::pin(self.write_dead_letters(letters, deadline))).await,
             Work::Raw(message) => catch_panic(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
             Work::Records(lost) => catch_panic(self.count_lost_records(lost)).await.map(|()| Vec::new()),
+            Work::Resolved(messages) => {
+                catch_panic(Box::pin(self.resolve_delivered(messages, deadline))).await
+            }
             Work::Newer(message, version) => {
                 catch_panic(self.wait_for_newer(message, version, deadline)).await.map(Vec::from_iter)
             }

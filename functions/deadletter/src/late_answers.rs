@@ -51,6 +51,7 @@ impl<P: Ports> DeadLetters<P> {
     ) -> Vec<Letter> {
         let arrived: Vec<_> = letters.iter_mut().map(|letter| take_arrived(letter, found)).collect();
         Box::pin(self.note_arrived(&letters, &arrived, until)).await;
+        Box::pin(self.resolve_arrived(&arrived, until)).await;
         let mut left = Vec::with_capacity(letters.len());
         for letter in letters {
             if letter.dead.delivery.events.is_empty() {

@@ -10,6 +10,7 @@ mod lost_records;
 mod notices;
 mod payloads;
 mod receive;
+mod resolved;
 mod storage_retry;
 #[cfg(test)]
 mod tests;

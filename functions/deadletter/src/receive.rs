@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::parse_records;
-use posthaste_core::model::DeadLetter;
+use posthaste_core::model::{DeadLetter, LetterPlace};
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 use posthaste_services::catch_panic::{Panicked, catch_panic_now};
@@ -25,6 +26,8 @@ pub(crate) enum Work {
     Raw(ReceivedMessage),
     /// A message of the delivery log's records that could not be written.
     Records(LostRecords),
+    /// Messages that say which letters were delivered again.
+    Resolved(Vec<ResolvedMessage>),
     /// A message of a newer version of the program.
     Newer(ReceivedMessage, u32),
 }
@@ -35,6 +38,13 @@ pub(crate) struct LostRecords {
     pub(crate) message: ReceivedMessage,
     /// The number of records of each topic.
     pub(crate) topics: BTreeMap<String, usize>,
+}
+
+/// A message that says which letters were delivered again.
+#[derive(Debug)]
+pub(crate) struct ResolvedMessage {
+    pub(crate) message: ReceivedMessage,
+    pub(crate) letters: Vec<LetterPlace>,
 }
 
 /// A batch, sorted into work.
@@ -52,6 +62,7 @@ impl Work {
     pub(crate) fn ids(&self) -> Vec<MessageId> {
         match self {
             Self::Object(letters) => letters.iter().map(|letter| letter.message.id.clone()).collect(),
+            Self::Resolved(messages) => messages.iter().map(|it| it.message.id.clone()).collect(),
             Self::Raw(message) | Self::Records(LostRecords { message, .. }) | Self::Newer(message, _) => {
                 vec![message.id.clone()]
             }
@@ -61,6 +72,7 @@ impl Work {
     fn receive_count(&self) -> u32 {
         match self {
             Self::Object(letters) => letters.first().map_or(0, |letter| letter.message.receive_count),
+            Self::Resolved(messages) => messages.first().map_or(0, |it| it.message.receive_count),
             Self::Raw(message) | Self::Records(LostRecords { message, .. }) | Self::Newer(message, _) => {
                 message.receive_count
             }
@@ -73,6 +85,7 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     batch.sort_by_key(|message| Reverse(message.receive_count));
     let mut sorted = Sorted::default();
     let mut letters: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut resolved = Vec::new();
     for message in batch {
         match catch_panic_now(|| read(source, &message.body)) {
             Ok(Ok(Readable::Letter(dead))) => {
@@ -85,6 +98,7 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
             Ok(Ok(Readable::Records(topics))) => {
                 sorted.work.push(Work::Records(LostRecords { message, topics }));
             }
+            Ok(Ok(Readable::Resolved(letters))) => resolved.push(ResolvedMessage { message, letters }),
             Ok(Err(FormatError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
             Ok(Err(FormatError::Malformed(..))) => sorted.work.push(Work::Raw(message)),
             Err(Panicked) if is_kept_after_panic(source, &message) => sorted.work.push(Work::Raw(message)),
@@ -92,6 +106,9 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
         }
     }
     sorted.work.extend(letters.into_values().flat_map(gather).map(Work::Object));
+    if !resolved.is_empty() {
+        sorted.work.push(Work::Resolved(resolved));
+    }
     sorted.work.sort_by_key(|work| Reverse(work.receive_count()));
     sorted
 }
@@ -102,14 +119,17 @@ enum Readable {
     Letter(Box<DeadLetter>),
     /// The number of records of each topic.
     Records(BTreeMap<String, usize>),
+    Resolved(Vec<LetterPlace>),
 }
 
 /// Reads a message. The redrive queue has messages of all other queues: a function failed on each of them.
 fn read(source: QueueName, body: &Bytes) -> Result<Readable, FormatError> {
-    match parse_dead_letter(body) {
-        Ok(dead) => Ok(Readable::Letter(Box::new(dead))),
+    let read = parse_dead_letter(body).map(|dead| Readable::Letter(Box::new(dead)));
+    // It is of a version that no letter has.
+    let read = read.or_else(|error| parse_resolved(body).map(Readable::Resolved).map_err(|_| error));
+    match read {
         Err(FormatError::Malformed(..)) if source == QueueName::Redrive => read_redriven(body),
-        Err(error) => Err(error),
+        read => read,
     }
 }
 

@@ -47,6 +47,7 @@ impl<P: Ports> DeadLetters<P> {
                 }
                 tracing::info!(%key, events, "dead letters written");
                 Box::pin(self.record_written(&letters, &key, deadline)).await;
+                Box::pin(self.resolve_earlier(&letters, deadline)).await;
                 Box::pin(self.finish(letters, Fate::Written(&key), deadline)).await
             }
             Err(error) => {

@@ -15,6 +15,7 @@ pub mod outbound;
 pub mod pages;
 pub mod pressure_reader;
 pub mod replay;
+pub mod resolved;
 pub mod send_all;
 pub mod single_flight;
 pub mod tally;

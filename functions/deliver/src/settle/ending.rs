@@ -6,7 +6,7 @@ use bytes::Bytes;
 use posthaste_core::attempt::settle::settle;
 use posthaste_core::attempt::{EntryVerdict, Settlement};
 use posthaste_core::model::idle::wait_noted_at;
-use posthaste_core::model::{Delivery, Subscription};
+use posthaste_core::model::{Delivery, LetterPlace, Subscription};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueName, QueueReceiver, Successor};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::delivery_log::record_message;
@@ -45,6 +45,8 @@ pub(crate) struct Ending {
     job: usize,
     /// The messages that take its place.
     successors: Vec<Successor>,
+    /// Whether all its events were delivered. A successor of it only says which dead letters are resolved.
+    is_delivered: bool,
     /// The deliveries that wait in the object store.
     deliveries: Vec<(Place, Delivery)>,
     /// Whether a transaction with records failed to end it.
@@ -55,11 +57,7 @@ impl Ending {
     /// Whether the message ends with a transaction of the queue. One that was delivered is acknowledged
     /// instead: that never fails, while a transaction that fails would have its webhook sent again.
     pub(crate) fn is_replaced(&self) -> bool {
-        self.deliveries.is_empty() && !self.successors.is_empty()
-    }
-
-    fn is_delivered(&self) -> bool {
-        self.successors.is_empty() && self.deliveries.is_empty()
+        self.deliveries.is_empty() && !self.is_delivered
     }
 }
 
@@ -77,7 +75,7 @@ impl<P: Ports> Ender<P> {
         let job = &invocation.jobs[message.job];
         let prepared = catch_panic(self.prepared(invocation, job, &message)).await;
         let ending = prepared.inspect_err(|_| job.hand_back()).ok()?;
-        if ending.is_delivered() {
+        if ending.is_delivered {
             // Whatever comes of its records and of the queue, its webhook is not sent again for that.
             invocation.settled(&job.message.id);
         }
@@ -107,8 +105,10 @@ impl<P: Ports> Ender<P> {
         for delivery in again {
             successors.again(delivery, now);
         }
+        let is_delivered = successors.messages.is_empty() && successors.stored.is_empty();
+        successors.resolved(delivered_letters(&job.delivery, verdicts));
         let Successors { messages: successors, stored: deliveries } = successors;
-        Ending { job: message.job, successors, deliveries, has_failed: false }
+        Ending { job: message.job, successors, is_delivered, deliveries, has_failed: false }
     }
 
     /// Ends a message, or leaves it to the end of the invocation if deliveries of it wait in the object
@@ -121,27 +121,39 @@ impl<P: Ports> Ender<P> {
     }
 
     async fn ended(&self, invocation: &Invocation, job: &Job, ending: Ending) {
-        let Ending { successors, deliveries, has_failed, .. } = ending;
+        let Ending { successors, is_delivered, deliveries, has_failed, .. } = ending;
         if !deliveries.is_empty() {
             return invocation.wait(WaitingMessage { message: job.message.clone(), deliveries, successors });
         }
         // A message that comes again must find its late answers still noted.
-        if successors.is_empty() {
-            if let Err(error) = self.queue.acknowledge(&job.message.receipt).await {
-                let error = &error as &dyn std::error::Error;
-                return tracing::error!(error, "delivered message not acknowledged");
-            }
+        let is_settled = if is_delivered {
+            self.acknowledge(job, successors).await
+        } else if has_failed {
+            replace_after_failure(&*self.queue, invocation, &job.message, successors).await
         } else {
-            let is_settled = if has_failed {
-                replace_after_failure(&*self.queue, invocation, &job.message, successors).await
-            } else {
-                replace(&*self.queue, invocation, &job.message, successors).await
-            };
-            if !is_settled {
-                return;
-            }
+            replace(&*self.queue, invocation, &job.message, successors).await
+        };
+        if is_settled {
+            self.forget_late(invocation, job).await;
         }
-        self.forget_late(invocation, job).await;
+    }
+
+    /// Lets a delivered message go, and tells whether it is gone. Where the queue does not take what says
+    /// which dead letters are resolved, they stay as they are: the webhook is not sent again for that.
+    async fn acknowledge(&self, job: &Job, resolved: Vec<Successor>) -> bool {
+        if !resolved.is_empty() {
+            let Err(error) = self.queue.replace(&job.message.receipt, resolved).await else { return true };
+            tracing::error!(
+                topic = %job.delivery.topic, subscription = %job.delivery.subscription,
+                error = &error as &dyn std::error::Error,
+                "dead letters that were delivered again are not marked as resolved"
+            );
+        }
+        let acknowledged = self.queue.acknowledge(&job.message.receipt).await;
+        if let Err(error) = &acknowledged {
+            tracing::error!(error = error as &dyn std::error::Error, "delivered message not acknowledged");
+        }
+        acknowledged.is_ok()
     }
 
     /// Ends a message that is replaced, in one transaction with records. After an `Err` it is to be ended
@@ -199,4 +211,11 @@ impl<P: Ports> Ender<P> {
         };
         stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
     }
+}
+
+/// The dead letters that the delivered events of a message were made of.
+fn delivered_letters(delivery: &Delivery, verdicts: &[EntryVerdict]) -> Vec<LetterPlace> {
+    let events = delivery.events.iter().zip(verdicts);
+    let delivered = events.filter(|(_, verdict)| **verdict == EntryVerdict::Delivered);
+    delivered.filter_map(|(event, _)| event.marks.letter.clone()).collect()
 }

@@ -3,8 +3,11 @@
 use posthaste_core::api::notice::{Fate, later};
 use posthaste_core::attempt::Wait;
 use posthaste_core::attempt::settle::{dead_letter_delay_secs, wait};
-use posthaste_core::model::{DEAD_LETTER_DELAY_DEFAULT, DeadLetter, DeadLetterPolicy, Delivery, Timestamp};
+use posthaste_core::model::{
+    DEAD_LETTER_DELAY_DEFAULT, DeadLetter, DeadLetterPolicy, Delivery, LetterPlace, Timestamp,
+};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
+use posthaste_core::stored::resolved_message::render_resolved;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
 use super::place::{Place, retry};
@@ -44,6 +47,15 @@ impl Successors {
         );
         let delay = policy.map_or(DEAD_LETTER_DELAY_DEFAULT, |policy| policy.delay);
         self.messages.push(to_deadletter(letter, dead_letter_delay_secs(delay)));
+    }
+
+    /// Adds a message that says which dead letters these delivered events were made of. Such a letter is
+    /// resolved: it is left out of lists and of the next replay.
+    pub(crate) fn resolved(&mut self, letters: Vec<LetterPlace>) {
+        if !letters.is_empty() {
+            let message = OutgoingMessage { body: render_resolved(letters), group: None, delay_secs: 0 };
+            self.messages.push(Successor { to: QueueName::DeadLetters, message });
+        }
     }
 
     /// Adds a request to the deadletter function for the notices about dropped events that could not be sent

@@ -3,8 +3,9 @@ mod groups;
 use std::sync::Arc;
 
 use posthaste_core::attempt::{DeadLetterReason, Outcome};
-use posthaste_core::model::{LastAttempt, Timestamp};
+use posthaste_core::model::{LastAttempt, LetterPlace, Timestamp};
 use posthaste_core::stored::layout;
+use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_services::{Activity, DrainMeter, Tally};
 use posthaste_testkit::{Fault, Operation, Plan};
@@ -93,6 +94,37 @@ async fn a_delivered_message_is_settled_though_the_queue_does_not_take_it() {
     assert!(!is_failed(&world, json!({}), &[EntryVerdict::Delivered]).await);
     // It is delivered again: at least once.
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+}
+
+/// A message with an event made of each letter of an object, and the places of those that settling it says
+/// are resolved.
+async fn resolved(world: &World, verdicts: &[EntryVerdict]) -> Vec<usize> {
+    let mut invocation = invocation(world, verdicts.len(), json!({})).await;
+    for (index, event) in invocation.jobs[0].delivery.events.iter_mut().enumerate() {
+        event.marks.letter =
+            Some(LetterPlace { object: "ORDERS/BILLING/2026/3/7/4/x.json".to_owned(), index });
+    }
+    settle(&settler(world), &invocation, vec![attempted(&invocation, verdicts)]).await;
+    assert_eq!(invocation.response().failures.len(), 0);
+    let sent = world.sent(QueueName::DeadLetters).await;
+    let resolved = sent.iter().filter_map(|body| parse_resolved(body).ok()).flatten();
+    resolved.map(|letter| letter.index).collect()
+}
+
+#[tokio::test]
+async fn dead_letters_that_are_delivered_again_are_resolved() {
+    let delivered = EntryVerdict::Delivered;
+    assert_eq!(resolved(&World::new(), &[delivered, delivered]).await, [0, 1]);
+    assert_eq!(resolved(&World::new(), &[retry(START), delivered, give_up()]).await, [1]);
+    assert!(resolved(&World::new(), &[retry(START), give_up()]).await.is_empty());
+}
+
+#[tokio::test]
+async fn where_the_queue_does_not_take_that_a_delivered_message_is_settled_all_the_same() {
+    let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+    assert!(resolved(&world, &[EntryVerdict::Delivered]).await.is_empty());
+    assert_eq!(world.calls.count(Operation::Acknowledge), 1);
+    assert!(world.sent(QueueName::Deliveries).await.is_empty());
 }
 
 #[tokio::test]

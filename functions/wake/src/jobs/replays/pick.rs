@@ -6,8 +6,16 @@ use bytes::Bytes;
 use posthaste_core::model::Subscription;
 use posthaste_core::release::{ReplayMessage, Selection, Sendable};
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_core::stored::{NotDeadLetters, ReplayProgress};
+use posthaste_core::stored::{NotDeadLetters, ReplayProgress, ResolvedLetters};
 use posthaste_ports::{ErrorKind, PortError};
+
+/// An object of dead letters.
+#[derive(Debug)]
+pub(super) struct Letters {
+    pub(super) bytes: Bytes,
+    /// Those that are left out.
+    pub(super) resolved: ResolvedLetters,
+}
 
 /// A part of an object's events, in order.
 #[derive(Debug, Default)]
@@ -16,6 +24,8 @@ pub(super) struct Picked {
     pub(super) events: Vec<Sendable>,
     /// Events that cannot be sent again, by their place, with the reason.
     broken: Vec<(usize, String)>,
+    /// The places of events that were asked for, but are resolved.
+    resolved: Vec<usize>,
     /// The place after the last that was looked at.
     end: usize,
     /// True if that is the object's end.
@@ -24,7 +34,7 @@ pub(super) struct Picked {
 
 /// Picks from the events after `done` until as many were found as there is room for.
 pub(super) fn pick(
-    object: &Bytes,
+    Letters { bytes, resolved }: &Letters,
     subscription: &Subscription,
     selection: &Selection,
     done: usize,
@@ -32,10 +42,15 @@ pub(super) fn pick(
 ) -> Result<Picked, NotDeadLetters> {
     let mut picked = Picked { end: done, is_whole: true, ..Picked::default() };
     for (index, letter) in
-        restore_all(object, subscription.delivery_schema)?.into_iter().enumerate().skip(done)
+        restore_all(bytes, subscription.delivery_schema)?.into_iter().enumerate().skip(done)
     {
         match letter {
             Ok(letter) if selection.takes_event(&letter, &subscription.created) => {
+                if resolved.has(index) {
+                    picked.resolved.push(index);
+                    picked.end = index + 1;
+                    continue;
+                }
                 if picked.events.len() == room {
                     picked.is_whole = false;
                     break;
@@ -81,6 +96,7 @@ impl Picked {
         let before_end = |index: usize| index < end;
         progress.found += count(self.events.iter().filter(|event| before_end(event.index)));
         progress.queued += count(queued.into_iter().filter(|index: &usize| before_end(*index)));
+        progress.resolved += count(self.resolved.into_iter().filter(|index| before_end(*index)));
         for (index, why) in self.broken.into_iter().chain(refused).filter(|(index, _)| before_end(*index)) {
             progress.fail(key, Some(index), why);
         }

@@ -4,19 +4,19 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::Pack;
 use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, Subscription, Topic};
 use posthaste_core::pressure::{Level, Tier};
 use posthaste_core::release::{Pace, Replay, Selection};
-use posthaste_core::stored::ReplayProgress;
+use posthaste_core::stored::{ReplayProgress, ResolvedLetters};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects};
+use posthaste_services::resolved::resolved_letters;
 use posthaste_services::{PressureReader, timeout_at};
 
-use super::pick::{chain, pick};
+use super::pick::{Letters, chain, pick};
 use super::records::{Job, ReplayError};
 use super::sender::send;
 use crate::ports::WakePorts;
@@ -102,7 +102,7 @@ impl<P: Ports> Walk<'_, P> {
             self.job.turn(run.ports, ReplayState::Waiting, Some(ReplayReason::Pressure)).await?;
             return Ok(Next::Rest);
         }
-        let reads = join_all(objects.iter().map(|object| read(run, object))).await;
+        let reads = join_all(objects.iter().map(|object| read(run, object, &self.selection))).await;
         let mut replayed = Ok(Next::Object);
         for (object, read) in objects.iter().zip(reads) {
             let sent = self.send_object(&object.key, read).await;
@@ -123,11 +123,11 @@ impl<P: Ports> Walk<'_, P> {
     }
 
     /// Sends what was asked for of one object, as far as the rate allows.
-    async fn send_object(&mut self, key: &str, read: Result<Bytes, PortError>) -> Result<(), ReplayError> {
+    async fn send_object(&mut self, key: &str, read: Result<Letters, PortError>) -> Result<(), ReplayError> {
         let record = &mut self.job.record;
         let progress = &mut record.progress;
-        let bytes = match read {
-            Ok(bytes) => bytes,
+        let letters = match read {
+            Ok(letters) => letters,
             Err(error) if !is_lasting(&error) && progress.try_again(key) < READS_MAX => {
                 return Err(ReplayError::Read(error));
             }
@@ -138,7 +138,7 @@ impl<P: Ports> Walk<'_, P> {
         };
         let Receiver { topic, subscription } = self.to;
         let done = progress.done_of(key);
-        let picked = match pick(&bytes, subscription, &self.selection, done, self.pace.room()) {
+        let picked = match pick(&letters, subscription, &self.selection, done, self.pace.room()) {
             Ok(picked) => picked,
             Err(error) => {
                 fail(progress, key, &error);
@@ -161,15 +161,27 @@ async fn takes_bulk<S: ObjectStore, C: Clock>(pressure: &PressureReader<S, C>) -
     pressure.state().await.is_none_or(|state| state.level() == Level::Normal)
 }
 
-/// Reads an object. An object that is too large, or gone, is an error that lasts.
-async fn read<P: Ports>(run: Run<'_, P>, object: &LetterObject) -> Result<Bytes, PortError> {
+/// Reads an object, and which of its letters are resolved unless they are asked for too. An object that is
+/// too large, or gone, is an error that lasts.
+async fn read<P: Ports>(
+    run: Run<'_, P>,
+    object: &LetterObject,
+    selection: &Selection,
+) -> Result<Letters, PortError> {
     if object.bytes.is_some_and(|bytes| bytes > OBJECT_BYTES_MAX) {
         return Err(PortError::new("read an object of more than 16 MiB", ErrorKind::Invalid));
     }
     let WakePorts { dead_letters, clock, .. } = run.ports;
-    match timeout_at(clock, run.send, Box::pin(dead_letters.get(&object.key))).await {
-        Some(Ok(Some(Object { bytes, .. }))) => Ok(bytes),
-        Some(Ok(None)) => Err(PortError::new("find the object", ErrorKind::NotFound)),
+    let resolved = async {
+        match selection.includes_resolved() {
+            true => Ok(ResolvedLetters::default()),
+            false => resolved_letters(dead_letters, &object.key).await,
+        }
+    };
+    let read = async { tokio::try_join!(dead_letters.get(&object.key), resolved) };
+    match timeout_at(clock, run.send, Box::pin(read)).await {
+        Some(Ok((Some(Object { bytes, .. }), resolved))) => Ok(Letters { bytes, resolved }),
+        Some(Ok((None, _))) => Err(PortError::new("find the object", ErrorKind::NotFound)),
         Some(Err(error)) => Err(error),
         None => Err(PortError::new("read the object in time", ErrorKind::TimedOut)),
     }
@@ -194,6 +206,7 @@ fn size(object: &LetterObject) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use posthaste_core::attempt::DeadLetterReason;
     use posthaste_core::model::{DeadLetter, Payload};
     use posthaste_core::stored::dead_letter::record;
@@ -261,6 +274,18 @@ mod tests {
         ended.unwrap();
         assert_eq!(counts(&record), (ReplayState::Done, [5, 5, 1]));
         assert!(!kit.queue.take_bodies().is_empty());
+    }
+
+    #[tokio::test]
+    async fn letters_that_are_resolved_are_left_out_and_counted() {
+        let kit = Kit::new();
+        dead_letters(&kit, "a", 3);
+        let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
+        let key = layout::dead_letter(&topic, &subscription, kit.clock.now(), "a");
+        kit.store.write(&layout::resolved(&key), ResolvedLetters([0, 2].into()).render());
+        let (ended, record) = run(&kit, 100).await;
+        ended.unwrap();
+        assert_eq!((counts(&record), record.progress.resolved), ((ReplayState::Done, [1, 1, 0]), 2));
     }
 
     #[tokio::test]
