@@ -57,7 +57,7 @@ pub(crate) async fn replay<P: Ports>(
     let created = record.created(name);
     if request.dry_run {
         let output = settings.delivery_schema.unwrap_or(record.settings.input_schema);
-        let preview: ReplayPreview = manage.preview(&selection, (output, &created)).await?;
+        let preview: ReplayPreview = manage.preview(&selection, &(output, created)).await?;
         return Ok(JsonResponse::new(preview).into_response());
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
@@ -139,7 +139,7 @@ pub(crate) async fn cancel_replay<P: Ports>(
     Ok(JsonResponse::new(answer.shown()))
 }
 
-fn bad_settings(error: &ReplayRequestError) -> Problem {
+pub(crate) fn bad_settings(error: &ReplayRequestError) -> Problem {
     Problem::new(ProblemKind::BadSettings).member(error.member()).detail(error.to_string())
 }
 

@@ -89,7 +89,8 @@ pub(crate) async fn resend<P: Ports>(
     let found = manage.payload_of(&chosen, to, &id, searched_from).await?;
     let (key, kept) = (format!("{}-0", manage.entropy.uuid().simple()), found.webhook_id.as_deref());
     let default_time_to_live = topic.default_time_to_live;
-    let resend = Resend { key: &key, webhook_id: kept, subscription: to, default_time_to_live };
+    let letter = found.letter;
+    let resend = Resend { key: &key, webhook_id: kept, letter, subscription: to, default_time_to_live };
     manage.queue_again(resend.message(&found.event, manage.clock.now())).await?;
     let webhook_id = kept.map_or_else(|| webhook_id_of(&key), str::to_owned);
     tracing::info!(

@@ -18,8 +18,8 @@ use crate::document::{Crowded, describe};
 use crate::guard::{limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
 use crate::{
-    actions, attempts, callbacks, dead_letters, events, keys, links, replays, resend, status, subscriptions,
-    test_event, topics, webhook_keys,
+    actions, attempts, callbacks, dead_letters, events, keys, links, replays, resend, resolve, status,
+    subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
@@ -70,6 +70,8 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(attempts::list_attempts))
         .routes(routes!(test_event::test_event))
         .routes(routes!(replays::replay))
+        .routes(routes!(resolve::resolve_dead_letters))
+        .routes(routes!(resolve::delete_dead_letters))
         .routes(routes!(resend::resend))
         .routes(routes!(replays::list_replays))
         .routes(routes!(replays::show_replay, replays::cancel_replay))

@@ -12,6 +12,7 @@ mod links;
 mod memory;
 mod replays;
 mod resend;
+mod resolve;
 mod rotation;
 mod secrets;
 mod status;

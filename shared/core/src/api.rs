@@ -21,6 +21,7 @@ pub mod problem;
 mod publish_answer;
 mod replay;
 mod resend;
+mod resolve;
 mod secret_text;
 mod settings;
 mod signing;
@@ -47,6 +48,7 @@ pub use replay::{
     ReplayView,
 };
 pub use resend::{ResendRequest, ResendView};
+pub use resolve::{ResolveAnswer, ResolveRequest};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings,

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::{ReplayFailure, ReplayPreview};
-use posthaste_core::model::{Created, REPLAY_FAILURES_SHOWN_MAX, Schema};
+use posthaste_core::api::ReplayPreview;
 use posthaste_core::release::Selection;
-use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
-use posthaste_services::replay::{LetterObject, letter_objects};
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::replay::letter_objects;
 
 use crate::answer::ApiError;
+use crate::letters::{Letters, Receiver, fail};
 use crate::manage::Manage;
 
 /// Longest time for counting. A read that begins just before its end still ends before the request's time
@@ -22,15 +21,12 @@ const OBJECTS_MAX: u64 = 10_000;
 /// Most ids that are shown.
 const IDS_MAX: usize = 10;
 
-/// A subscription as a replay sees it: the schema in which it receives events, and its creation.
-type Receiver<'a> = (Schema, &'a Created);
-
 impl<P: Ports> Manage<P> {
     /// Counts what a replay would send now.
     pub(super) async fn preview(
         &self,
         selection: &Selection,
-        subscription: Receiver<'_>,
+        receiver: &Receiver,
     ) -> Result<ReplayPreview, ApiError> {
         let end = self.clock.monotonic() + COUNTING_TIME;
         let (mut preview, mut after, mut read) = (ReplayPreview::default(), None, 0);
@@ -41,7 +37,7 @@ impl<P: Ports> Manage<P> {
                     return Ok(preview);
                 }
                 read += 1;
-                self.count(&object, selection, subscription, &mut preview).await?;
+                count(&mut preview, &object.key, self.letters(&object.key, selection, receiver).await?);
             }
             match page.next_after {
                 Some(next) if self.clock.monotonic() < end => after = Some(next),
@@ -50,53 +46,19 @@ impl<P: Ports> Manage<P> {
             }
         }
     }
-
-    /// Adds the letters of an object.
-    async fn count(
-        &self,
-        object: &LetterObject,
-        selection: &Selection,
-        (output, created): Receiver<'_>,
-        preview: &mut ReplayPreview,
-    ) -> Result<(), ApiError> {
-        let key = &object.key;
-        let bytes = match self.dead_letters.get(key).await {
-            Ok(Some(Object { bytes, .. })) => bytes,
-            Ok(None) | Err(PortError { kind: ErrorKind::Invalid, .. }) => {
-                fail(preview, key, None, "there is no such object");
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let letters = match restore_all(&bytes, output) {
-            Ok(letters) => letters,
-            Err(error) => {
-                fail(preview, key, None, &error.to_string());
-                return Ok(());
-            }
-        };
-        let before = preview.events;
-        for (index, letter) in letters.into_iter().enumerate() {
-            match letter {
-                Ok(letter) if selection.takes_event(&letter, created) => {
-                    preview.events += 1;
-                    *preview.by_reason.entry(letter.reason.into()).or_default() += 1;
-                    if preview.ids.len() < IDS_MAX {
-                        preview.ids.push(letter.event.id().to_owned());
-                    }
-                }
-                Ok(_) => {}
-                Err(error) => fail(preview, key, Some(index), &error.to_string()),
-            }
-        }
-        preview.objects += u64::from(preview.events > before);
-        Ok(())
-    }
 }
 
-fn fail(preview: &mut ReplayPreview, key: &str, index: Option<usize>, detail: &str) {
-    preview.failed += 1;
-    if preview.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
-        preview.failures.push(ReplayFailure { key: key.to_owned(), index, detail: detail.to_owned() });
+/// Adds the letters of an object.
+fn count(preview: &mut ReplayPreview, key: &str, letters: Letters) {
+    let Letters { selected, resolved, broken, .. } = letters;
+    preview.objects += u64::from(!selected.is_empty());
+    preview.resolved += resolved;
+    for (_, letter) in selected {
+        preview.events += 1;
+        *preview.by_reason.entry(letter.reason.into()).or_default() += 1;
+        if preview.ids.len() < IDS_MAX {
+            preview.ids.push(letter.event.id().to_owned());
+        }
     }
+    fail(broken, key, (&mut preview.failed, &mut preview.failures));
 }

@@ -9,7 +9,7 @@ use posthaste_core::api::ReplayRequest;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{DeliveryHistory, Record, ToSendAgain};
 use posthaste_core::events::{Envelope, Event};
-use posthaste_core::model::{Schema, Subscription, Timestamp};
+use posthaste_core::model::{LetterPlace, Schema, Subscription, Timestamp};
 use posthaste_core::release::Selection;
 use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
 use posthaste_core::stored::{Restored, layout};
@@ -46,6 +46,8 @@ pub(super) struct Found {
     pub(super) event: Event,
     /// The `webhook-id` that it keeps.
     pub(super) webhook_id: Option<String>,
+    /// Its dead letter, if it became one.
+    pub(super) letter: Option<LetterPlace>,
 }
 
 impl<P: Ports> Manage<P> {
@@ -58,10 +60,18 @@ impl<P: Ports> Manage<P> {
     ) -> Result<Found, ApiError> {
         for history in &chosen.with_payload {
             if let Some(event) = self.payload_in(history, to, id).await? {
-                return Ok(Found { event, webhook_id: Some(chosen.history.webhook_id()) });
+                let letter = self.letter_of(chosen.history, to, id).await;
+                return Ok(Found { event, webhook_id: Some(chosen.history.webhook_id()), letter });
             }
         }
         Err(gone(chosen).into())
+    }
+
+    /// The dead letter that a delivery became. One that cannot be read is not resolved by sending it again.
+    async fn letter_of(&self, history: &DeliveryHistory, to: &Subscription, id: &str) -> Option<LetterPlace> {
+        let object = history.dead_letter_object.as_ref()?;
+        let (index, _) = self.letter_in(object, to, id).await.ok()??;
+        Some(LetterPlace { object: object.clone(), index })
     }
 
     async fn payload_in(
@@ -81,7 +91,7 @@ impl<P: Ports> Manage<P> {
             return Ok(readable(stored_event(object.bytes, record, output)));
         }
         let Some(key) = &history.dead_letter_object else { return Ok(None) };
-        Ok(self.letter_in(key, to, id).await?.map(|letter| letter.event))
+        Ok(self.letter_in(key, to, id).await?.map(|(_, letter)| letter.event))
     }
 
     /// The newest dead letter of this id, where the log has no record of the event.
@@ -96,7 +106,7 @@ impl<P: Ports> Manage<P> {
         let all = Selection::new(&to.topic, &to.name, &ReplayRequest::default(), soon);
         let all = all.map_err(|_| unusable_record())?;
         let (end, mut read) = (self.clock.monotonic() + SEARCH_TIME, 0);
-        let (mut newest, mut after, mut is_cut) = (None::<Restored>, None, false);
+        let (mut newest, mut after, mut is_cut) = (None::<(LetterPlace, Restored)>, None, false);
         loop {
             let page = letter_objects(&self.dead_letters, &all, after.as_deref()).await?;
             for object in page.objects {
@@ -105,29 +115,40 @@ impl<P: Ports> Manage<P> {
                     break;
                 }
                 read += 1;
-                newest = newer(newest, self.letter_in(&object.key, to, id).await?);
+                let found = self.letter_in(&object.key, to, id).await?;
+                let placed = found.map(|(index, it)| (LetterPlace { object: object.key, index }, it));
+                newest = newer(newest, placed);
             }
             after = page.next_after;
             if is_cut || after.is_none() {
                 break;
             }
         }
-        let found = newest.map(|letter| Found { event: letter.event, webhook_id: None });
+        let found = newest.map(|(letter, Restored { event, .. })| Found {
+            event,
+            webhook_id: None,
+            letter: Some(letter),
+        });
         found.ok_or_else(|| unknown(searched_from, is_cut))
     }
 
-    /// The newest dead letter of this id in an object; `None` if the object is gone too.
-    async fn letter_in(&self, key: &str, to: &Subscription, id: &str) -> Result<Option<Restored>, ApiError> {
+    /// The newest dead letter of this id in an object, with its place; `None` if the object is gone too.
+    async fn letter_in(
+        &self,
+        key: &str,
+        to: &Subscription,
+        id: &str,
+    ) -> Result<Option<(usize, Restored)>, ApiError> {
         let Some(object) = self.dead_letters.get(key).await? else { return Ok(None) };
         let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
-        let own = letters.into_iter().flatten();
-        let own = own.filter(|letter| letter.event.id() == id && letter.is_for(&to.created));
+        let own = letters.into_iter().enumerate().filter_map(|(index, letter)| Some((index, letter.ok()?)));
+        let own = own.filter(|(_, letter)| letter.event.id() == id && letter.is_for(&to.created));
         Ok(own.map(Some).fold(None, newer))
     }
 }
 
-fn newer(one: Option<Restored>, other: Option<Restored>) -> Option<Restored> {
-    [one, other].into_iter().flatten().max_by_key(|letter| letter.published_at)
+fn newer<P>(one: Option<(P, Restored)>, other: Option<(P, Restored)>) -> Option<(P, Restored)> {
+    [one, other].into_iter().flatten().max_by_key(|(_, letter)| letter.published_at)
 }
 
 /// The schema in which the event was sent.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::delivery_log::{LogResult, Record};
-use posthaste_core::stored::{ReplayRecord, layout};
+use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 
@@ -94,6 +94,7 @@ async fn a_dry_run_counts_and_writes_nothing() {
         "objects": 2,
         "events": 3,
         "byReason": { "EndpointGone": 2, "TimeToLiveExceeded": 1 },
+        "resolved": 0,
         "failed": 2,
         "failures": [
             { "key": "ORDERS/BILLING/2026/11/21/10/b.json", "detail": "not a JSON array of dead letters" },
@@ -114,13 +115,25 @@ async fn a_dry_run_counts_and_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_dry_run_leaves_out_what_is_resolved_unless_asked() {
+    let api = api().await;
+    api.dead_letters.write(&layout::resolved(OBJECT), ResolvedLetters([1].into()).render());
+    let counted = async |request| {
+        let preview = ask(&api, request).await.json();
+        [preview["events"].as_u64().unwrap(), preview["resolved"].as_u64().unwrap()]
+    };
+    assert_eq!(counted(json!({ "dryRun": true })).await, [1, 1]);
+    assert_eq!(counted(json!({ "dryRun": true, "includeResolved": true })).await, [2, 0]);
+}
+
+#[tokio::test]
 async fn a_dry_run_ends_in_time_and_says_that_there_is_more() {
     let api = api().await;
     for number in 0..10_001 {
         api.dead_letters.write(&format!("ORDERS/BILLING/2026/11/21/10/{number:05}.json"), "[]");
     }
     let preview = ask(&api, json!({ "dryRun": true })).await.json();
-    assert_eq!((&preview["isComplete"], api.dead_letters.reads()), (&json!(false), 10_000));
+    assert_eq!((&preview["isComplete"], api.dead_letters.reads()), (&json!(false), 2 * 10_000));
 }
 
 #[tokio::test]

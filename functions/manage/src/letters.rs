@@ -1,0 +1,104 @@
+//! The letters of one dead-letter object that a request selects.
+
+use std::collections::BTreeSet;
+
+use posthaste_core::api::ReplayFailure;
+use posthaste_core::model::{Created, REPLAY_FAILURES_SHOWN_MAX, Schema};
+use posthaste_core::release::Selection;
+use posthaste_core::stored::dead_letter::restore_all;
+use posthaste_core::stored::{ResolvedLetters, Restored};
+use posthaste_ports::{ErrorKind, Object, ObjectStore, PortError, Ports};
+use posthaste_services::resolved::resolved_letters;
+
+use crate::answer::ApiError;
+use crate::manage::Manage;
+
+/// A subscription as its dead letters see it: the schema in which it receives events, and its creation.
+pub(crate) type Receiver = (Schema, Created);
+
+/// The letters of an object.
+#[derive(Debug, Default)]
+pub(crate) struct Letters {
+    /// Those that were selected, with their places.
+    pub(crate) selected: Vec<(usize, Restored)>,
+    /// The number of those that would be selected, but are resolved.
+    pub(crate) resolved: u64,
+    /// Those that cannot be read, by their places, or the whole object.
+    pub(crate) broken: Vec<(Option<usize>, String)>,
+    /// The places of those that were not selected and are not resolved.
+    pub(crate) others: BTreeSet<usize>,
+}
+
+impl<P: Ports> Manage<P> {
+    /// Reads an object, and selects from its letters.
+    pub(crate) async fn letters(
+        &self,
+        key: &str,
+        selection: &Selection,
+        receiver: &Receiver,
+    ) -> Result<Letters, ApiError> {
+        let (object, resolved) = tokio::try_join!(
+            async {
+                match self.dead_letters.get(key).await {
+                    Err(PortError { kind: ErrorKind::Invalid, .. }) => Ok(None),
+                    object => object,
+                }
+            },
+            resolved_letters(&self.dead_letters, key),
+        )?;
+        let Some(Object { bytes, .. }) = object else {
+            return Ok(Letters::broken("there is no such object"));
+        };
+        match restore_all(&bytes, receiver.0) {
+            Ok(letters) => {
+                let mut of_object = Letters::default();
+                for (index, letter) in letters.into_iter().enumerate() {
+                    match letter {
+                        Ok(letter) => of_object.add((index, letter), &resolved, selection, &receiver.1),
+                        Err(error) => of_object.broken.push((Some(index), error.to_string())),
+                    }
+                }
+                Ok(of_object)
+            }
+            Err(error) => Ok(Letters::broken(&error.to_string())),
+        }
+    }
+}
+
+impl Letters {
+    fn broken(why: &str) -> Self {
+        Self { broken: vec![(None, why.to_owned())], ..Self::default() }
+    }
+
+    fn add(
+        &mut self,
+        (index, letter): (usize, Restored),
+        resolved: &ResolvedLetters,
+        selection: &Selection,
+        created: &Created,
+    ) {
+        let (is_taken, is_resolved) = (selection.takes_event(&letter, created), resolved.has(index));
+        match (is_taken, is_resolved) {
+            (true, true) if !selection.includes_resolved() => self.resolved += 1,
+            (true, _) => self.selected.push((index, letter)),
+            (false, false) => {
+                self.others.insert(index);
+            }
+            (false, true) => {}
+        }
+    }
+}
+
+/// Adds what cannot be read to the failures that are counted, and to those that are shown.
+pub(crate) fn fail(
+    broken: Vec<(Option<usize>, String)>,
+    key: &str,
+    (failed, shown): (&mut u64, &mut Vec<ReplayFailure>),
+) {
+    for (index, detail) in broken {
+        *failed += 1;
+        if shown.len() < REPLAY_FAILURES_SHOWN_MAX {
+            shown.push(ReplayFailure { key: key.to_owned(), index, detail });
+        }
+    }
+}
