@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::future::try_join;
 use posthaste_core::api::ReplayFailure;
 use posthaste_core::model::{Created, REPLAY_FAILURES_SHOWN_MAX, Schema};
 use posthaste_core::release::Selection;
@@ -37,15 +38,14 @@ impl<P: Ports> Manage<P> {
         selection: &Selection,
         receiver: &Receiver,
     ) -> Result<Letters, ApiError> {
-        let (object, resolved) = tokio::try_join!(
-            async {
-                match self.dead_letters.get(key).await {
-                    Err(PortError { kind: ErrorKind::Invalid, .. }) => Ok(None),
-                    object => object,
-                }
-            },
-            resolved_letters(&self.dead_letters, key),
-        )?;
+        let object = async {
+            match self.dead_letters.get(key).await {
+                // A store refuses only keys that no object can have.
+                Err(PortError { kind: ErrorKind::Invalid, .. }) => Ok(None),
+                object => object,
+            }
+        };
+        let (object, resolved) = try_join(object, resolved_letters(&self.dead_letters, key)).await?;
         let Some(Object { bytes, .. }) = object else {
             return Ok(Letters::broken("there is no such object"));
         };

@@ -18,7 +18,8 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use dead_letters::{
-    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, ReplayArgs, ReplaysCommand,
+    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, DeleteArgs, ReplayArgs, ReplaysCommand,
+    SelectedArgs,
 };
 pub use events::{
     AttemptsCommand, AttemptsListArgs, EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs,

@@ -96,7 +96,8 @@ async fn a_replayed_event_that_fails_again_is_a_new_dead_letter_and_no_part_of_t
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
     let again = world.replay(json!({})).await;
     world.wake().await;
-    assert_eq!(standing(&world, &again).await, (ReplayState::Done, [2, 2, 0]));
+    // The first letter is resolved: the second stands for it.
+    assert_eq!(standing(&world, &again).await, (ReplayState::Done, [1, 1, 0]));
 }
 
 #[tokio::test]

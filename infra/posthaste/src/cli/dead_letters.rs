@@ -15,6 +15,13 @@ pub enum DeadLettersCommand {
     /// Deliver a subscription's dead letters again, to it alone. It begins within a minute.
     #[command(after_help = examples::REPLAY)]
     Replay(ReplayArgs),
+    /// Mark a subscription's dead letters as needing nothing more. Lists and replays leave them out then.
+    #[command(after_help = examples::RESOLVE)]
+    Resolve(SelectedArgs),
+    /// Delete a subscription's dead letters, for ever. An object is deleted as a whole: where some of its
+    /// events are not selected, those that are selected are resolved.
+    #[command(after_help = examples::DELETE_DEAD_LETTERS)]
+    Delete(DeleteArgs),
     /// Print a dead-letter object as it is stored.
     Show {
         /// The key of the object, as `list` shows it.
@@ -50,9 +57,9 @@ pub struct DeadLettersListArgs {
     pub limit: u32,
 }
 
-/// `dead-letters replay`. An option that is left out restricts nothing.
+/// The dead letters that a command is for. An option that is left out restricts nothing.
 #[derive(Debug, Args)]
-pub struct ReplayArgs {
+pub struct SelectedArgs {
     #[command(flatten)]
     pub which: DeadLettersArgs,
     /// Only events of this type. May be given more than once.
@@ -64,9 +71,29 @@ pub struct ReplayArgs {
     /// Also events that were accepted for an earlier subscription of this name, which was deleted.
     #[arg(long)]
     pub include_former: bool,
-    /// Only count what would be delivered.
+    /// Only count: nothing is done.
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// `dead-letters delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    #[command(flatten)]
+    pub selected: SelectedArgs,
+    /// All of the subscription's dead letters. Needed where no other option selects some.
+    #[arg(long, required_unless_present_any = ["from", "to", "reason", "types", "objects"])]
+    pub all: bool,
+}
+
+/// `dead-letters replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    #[command(flatten)]
+    pub selected: SelectedArgs,
+    /// Also dead letters that are resolved: they were delivered again, or `resolve` was told so.
+    #[arg(long)]
+    pub include_resolved: bool,
     /// Events per second, 1 to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,

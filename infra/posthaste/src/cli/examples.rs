@@ -56,6 +56,16 @@ Examples:
   posthaste dead-letters replay orders billing --dry-run
   posthaste dead-letters replay orders billing --from 2026-11-21T10:00:00Z --rate 10 --wait";
 
+pub(super) const RESOLVE: &str = "\
+Examples:
+  posthaste dead-letters resolve orders billing --reason EndpointGone --dry-run
+  posthaste dead-letters resolve orders billing --to 2026-11-21T10:00:00Z";
+
+pub(super) const DELETE_DEAD_LETTERS: &str = "\
+Examples:
+  posthaste dead-letters delete orders billing --all --dry-run
+  posthaste dead-letters delete orders billing --type order.cancelled";
+
 pub(super) const EVENTS_SHOW: &str = "\
 Examples:
   posthaste events show orders order-1001

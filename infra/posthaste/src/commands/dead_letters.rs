@@ -1,13 +1,13 @@
-//! `dead-letters`: list, show, and replay (beside the other commands of replays).
+//! `dead-letters`: list, show, resolve and delete, and replay (beside the other commands of replays).
 
-use posthaste_core::api::{DeadLetterObject, DeadLetterPage};
+use posthaste_core::api::{DeadLetterObject, DeadLetterPage, ResolveAnswer};
 use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
 
-use super::replays;
+use super::replays::{self, counted};
 use super::session::Session;
-use crate::cli::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs};
+use crate::cli::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, SelectedArgs};
 use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::{Reply, indent};
@@ -27,6 +27,8 @@ pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Rep
             Ok(reply.list(["written", "bytes", "key"], rows, none(&arguments.which)))
         }
         DeadLettersCommand::Replay(arguments) => replays::begin(session, arguments),
+        DeadLettersCommand::Resolve(selected) => end(session, End::Resolve, selected),
+        DeadLettersCommand::Delete(arguments) => end(session, End::Delete, &arguments.selected),
         DeadLettersCommand::Show { object } => show(session, object),
     }
 }
@@ -61,6 +63,55 @@ fn none(DeadLettersArgs { topic, subscription, from, to, reason }: &DeadLettersA
     format!("no dead letters of {topic}/{subscription}{rest}")
 }
 
+/// What becomes of the selected dead letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Resolve,
+    Delete,
+}
+
+/// Resolves or deletes dead letters. One request does a part, and the next goes on at its cursor.
+fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, CommandError> {
+    let DeadLettersArgs { topic, subscription, .. } = &selected.which;
+    let action = if end == End::Resolve { "resolve" } else { "delete" };
+    let path = ["topics", topic, "subscriptions", subscription, "dead-letters", action];
+    let mut request = replays::selection(selected);
+    let mut total = ResolveAnswer::default();
+    loop {
+        let call =
+            session.call(Method::POST, &path).body("application/json", request.to_string().into_bytes());
+        let answer: ResolveAnswer = session.client.json(call)?;
+        total.events += answer.events;
+        total.objects += answer.objects;
+        total.deleted_objects += answer.deleted_objects;
+        total.failed += answer.failed;
+        total.failures.extend(answer.failures);
+        let Some(cursor) = answer.cursor else { return Ok(ended(&total, end, selected.dry_run)) };
+        request["cursor"] = cursor.into();
+    }
+}
+
+fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
+    let would = if is_dry_run { "would have " } else { "" };
+    let (events, objects) = (counted(total.events, "event"), counted(total.objects, "object"));
+    let text = match end {
+        End::Resolve => format!("{would}resolved {events} of {objects}"),
+        End::Delete if total.deleted_objects == total.objects => {
+            format!("{would}deleted {objects} with {events}")
+        }
+        End::Delete => {
+            let deleted = counted(total.deleted_objects, "object");
+            format!(
+                "{would}deleted {deleted} of {}; other events lie in the rest, so the selected ones there are \
+                 resolved ({events} in all)",
+                total.objects
+            )
+        }
+    };
+    let reply = Reply::new(json!(total)).line(text);
+    replays::failures(reply, "cannot be read", &total.failures)
+}
+
 fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
     let path: Vec<&str> = std::iter::once("dead-letters").chain(object.split('/')).collect();
     let answer = session.client.send(session.call(Method::GET, &path))?;
@@ -71,4 +122,25 @@ fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
     }
     // A message that could not be read is kept byte for byte, and need not be JSON.
     Ok(Reply::new(json!({ "bytes": answer.body.len(), "text": text })).line(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+
+    #[test]
+    fn what_was_resolved_or_deleted_is_said_in_words() {
+        let total =
+            |deleted_objects| ResolveAnswer { events: 5, objects: 2, deleted_objects, ..Default::default() };
+        let check = |total: ResolveAnswer, end, is_dry_run, expected: &str| {
+            assert_eq!(ended(&total, end, is_dry_run).render(Style::Plain), format!("{expected}\n"));
+        };
+        check(total(0), End::Resolve, false, "resolved 5 events of 2 objects");
+        check(total(0), End::Resolve, true, "would have resolved 5 events of 2 objects");
+        check(total(2), End::Delete, false, "deleted 2 objects with 5 events");
+        let partly = "would have deleted 1 object of 2; other events lie in the rest, so the selected ones \
+                      there are resolved (5 events in all)";
+        check(total(1), End::Delete, true, partly);
+    }
 }

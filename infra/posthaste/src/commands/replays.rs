@@ -8,12 +8,15 @@ use ureq::http::Method;
 
 use super::session::Session;
 use super::waiting::{LOOK_EVERY, rest, until_answered};
-use crate::cli::{DeadLettersArgs, ReplayArgs, ReplaysCommand};
+use crate::cli::{DeadLettersArgs, ReplayArgs, ReplaysCommand, SelectedArgs};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
 const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
+
+/// The heading of the events and objects that a replay cannot send.
+const QUEUED_NOT: &str = "cannot be queued";
 
 /// Error of a replay that `--wait` waited for, and that did not deliver everything.
 #[derive(Debug, thiserror::Error)]
@@ -39,11 +42,11 @@ pub(crate) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<
 
 /// Asks for a replay, or for its dry run.
 pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, CommandError> {
-    let DeadLettersArgs { topic, subscription, .. } = &arguments.which;
+    let DeadLettersArgs { topic, subscription, .. } = &arguments.selected.which;
     let path = ["topics", topic, "subscriptions", subscription, "dead-letters", "replay"];
     let body = request(arguments).to_string().into_bytes();
     let call = session.call(Method::POST, &path).body("application/json", body);
-    if arguments.dry_run {
+    if arguments.selected.dry_run {
         return Ok(previewed(&session.client.json(call)?));
     }
     let mut replay: ReplayView = session.client.json(call)?;
@@ -78,11 +81,23 @@ fn is_over(replay: &ReplayView) -> bool {
 
 /// The body of the request. Options that were not given are left out.
 fn request(arguments: &ReplayArgs) -> Value {
-    let ReplayArgs { which, types, objects, include_former, dry_run, rate, .. } = arguments;
+    let mut body = selection(&arguments.selected);
+    if arguments.include_resolved {
+        body["includeResolved"] = true.into();
+    }
+    if let Some(rate) = arguments.rate {
+        body["ratePerSecond"] = rate.into();
+    }
+    body
+}
+
+/// The members of a request that select dead letters.
+pub(super) fn selection(arguments: &SelectedArgs) -> Value {
+    let SelectedArgs { which, types, objects, include_former, dry_run } = arguments;
     let DeadLettersArgs { from, to, reason, .. } = which;
     let mut body = json!({
         "from": from, "to": to, "reason": reason, "types": types, "keys": objects,
-        "includeFormer": include_former, "dryRun": dry_run, "ratePerSecond": rate,
+        "includeFormer": include_former, "dryRun": dry_run,
     });
     if let Some(members) = body.as_object_mut() {
         members.retain(|_, value| !value.is_null());
@@ -115,13 +130,16 @@ fn shown(replay: &ReplayView) -> Reply {
     let mut answer = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
     let ReplayView { created_at, updated_at, .. } = replay;
     answer = answer.line(format!("asked for at {}, last change at {}", created_at.0, updated_at.0));
+    if replay.resolved > 0 {
+        answer = answer.line(format!("left out, resolved already: {}", counted(replay.resolved, "event")));
+    }
     if let Some(reason) = replay.reason {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }
     if replay.queued > 0 {
         answer = answer.line(outcomes(replay));
     }
-    failures(answer, &replay.failures)
+    failures(answer, QUEUED_NOT, &replay.failures)
 }
 
 /// What became of queued events, and the command that shows those that failed again.
@@ -157,28 +175,37 @@ fn row(replay: &ReplayView) -> [String; 7] {
 fn previewed(preview: &ReplayPreview) -> Reply {
     let at_least = if preview.is_complete { "" } else { "at least " };
     let (events, objects) = (counted(preview.events, "event"), counted(preview.objects, "object"));
-    let text = format!("would deliver {at_least}{events} of {objects}");
+    let resolved = resolved(preview.resolved);
+    let text = format!("would deliver {at_least}{events} of {objects}{resolved}");
     let rows =
         preview.by_reason.iter().map(|(reason, events)| [reason.clone(), events.to_string()]).collect();
     let mut reply = Reply::new(json!(preview)).line(text).table(["reason", "events"], rows);
     if !preview.ids.is_empty() {
         reply = reply.line(format!("ids of the first events: {}", preview.ids.join(" ")));
     }
-    failures(reply, &preview.failures)
+    failures(reply, QUEUED_NOT, &preview.failures)
+}
+
+/// The number of events that were left out, in words.
+fn resolved(events: u64) -> String {
+    match events {
+        0 => String::new(),
+        _ => format!("; {} left out, resolved already (--include-resolved)", counted(events, "event")),
+    }
 }
 
 /// A number of things, in words.
-fn counted(number: u64, thing: &str) -> String {
+pub(super) fn counted(number: u64, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-fn failures(reply: Reply, failures: &[ReplayFailure]) -> Reply {
+pub(super) fn failures(reply: Reply, header: &'static str, failures: &[ReplayFailure]) -> Reply {
     if failures.is_empty() {
         return reply;
     }
     let index = |failure: &ReplayFailure| failure.index.map(|index| index.to_string()).unwrap_or_default();
     let row = |failure: &ReplayFailure| [failure.key.clone(), index(failure), failure.detail.clone()];
-    reply.table(["cannot be queued", "event", "why"], failures.iter().map(row).collect())
+    reply.table([header, "event", "why"], failures.iter().map(row).collect())
 }
 
 #[cfg(test)]

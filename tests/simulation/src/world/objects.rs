@@ -21,9 +21,18 @@ impl World {
 
     /// The dead-letter objects, by key.
     pub async fn buried(&self) -> Vec<(String, Bytes)> {
+        self.in_bucket(|key| !key.starts_with(layout::RESOLVED)).await
+    }
+
+    /// The lists of resolved dead letters, by key.
+    pub async fn resolved(&self) -> Vec<(String, Bytes)> {
+        self.in_bucket(|key| key.starts_with(layout::RESOLVED)).await
+    }
+
+    async fn in_bucket(&self, is_asked_for: impl Fn(&str) -> bool) -> Vec<(String, Bytes)> {
         let page = self.bucket.list("", None, 1000).await.expect("a listing");
         let mut objects = Vec::new();
-        for meta in page.objects {
+        for meta in page.objects.into_iter().filter(|meta| is_asked_for(&meta.key)) {
             let object = self.bucket.get(&meta.key).await.expect("a read").expect("an object");
             objects.push((meta.key, object.bytes));
         }

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join};
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::Pack;
 use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, Subscription, Topic};
@@ -178,7 +178,7 @@ async fn read<P: Ports>(
             false => resolved_letters(dead_letters, &object.key).await,
         }
     };
-    let read = async { tokio::try_join!(dead_letters.get(&object.key), resolved) };
+    let read = try_join(dead_letters.get(&object.key), resolved);
     match timeout_at(clock, run.send, Box::pin(read)).await {
         Some(Ok((Some(Object { bytes, .. }), resolved))) => Ok(Letters { bytes, resolved }),
         Some(Ok((None, _))) => Err(PortError::new("find the object", ErrorKind::NotFound)),
