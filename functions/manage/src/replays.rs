@@ -36,8 +36,8 @@ pub(crate) struct ReplayPath {
 /// Replay a subscription's dead letters
 ///
 /// The events go to this subscription alone, whatever its filter says, as new deliveries with the header
-/// `posthaste-replayed: true`. The dead letters stay where they are, and are
-/// resolved once their events are delivered or have failed again: the next replay leaves those out. The replay begins within a minute, goes
+/// `posthaste-replayed: true`. The dead letters stay where they are, and are resolved once their events are
+/// delivered or have failed again: the next replay leaves those out. The replay begins within a minute, goes
 /// on at its rate, and waits while there is back pressure. An event that fails again is a new dead letter,
 /// which is no part of this replay. With `dryRun` nothing is written, and the answer counts the events.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/replay", tag = "dead letters",

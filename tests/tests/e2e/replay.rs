@@ -103,6 +103,32 @@ fn a_replay_that_is_waited_for_ends_when_its_events_are_delivered() {
 }
 
 #[test]
+fn what_was_delivered_again_is_resolved_and_deleted_by_hand() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[400, 200]));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    home.wait_for_dead_letter("orders", "billing");
+    home.run_json(&server, &["dead-letters", "replay", "orders", "billing", "--wait"]);
+    let counted = |line: &[&str]| {
+        let preview = home.run_json(&server, &[&["dead-letters"], line].concat());
+        [&preview["events"], &preview["resolved"]].map(|count| count.as_u64().unwrap_or(0))
+    };
+    let replay = ["replay", "orders", "billing", "--dry-run"];
+    wait_until("the dead letter to be resolved", || (counted(&replay) == [0, 1]).then_some(()));
+    assert_eq!(counted(&[&replay[..], &["--include-resolved"]].concat()), [1, 0]);
+    assert_eq!(counted(&["resolve", "orders", "billing"]), [0, 0]);
+    assert_eq!(counted(&["delete", "orders", "billing", "--all", "--dry-run"]), [1, 0]);
+    assert_eq!(home.dead_letters("orders", "billing").len(), 1);
+    let deleted = home.run_json(&server, &["dead-letters", "delete", "orders", "billing", "--all"]);
+    assert_eq!((&deleted["events"], &deleted["deletedObjects"]), (&json!(1), &json!(1)));
+    assert_eq!(home.dead_letters("orders", "billing").len(), 0);
+    // Without --all, something must select them.
+    assert_eq!(home.run(&server, &["dead-letters", "delete", "orders", "billing"]).status.code(), Some(2));
+}
+
+#[test]
 fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
