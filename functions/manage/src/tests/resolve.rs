@@ -13,7 +13,8 @@ const A: &str = "ORDERS/BILLING/2026/11/21/10/a.json";
 const B: &str = "ORDERS/BILLING/2026/11/21/9/b.json";
 
 fn letter(id: &str, event_type: &str) -> Value {
-    json!({ "specversion": "1.0", "id": id, "source": "/s", "type": event_type, "deadletterreason": "EndpointGone" })
+    let reason = "EndpointGone";
+    json!({ "specversion": "1.0", "id": id, "source": "/s", "type": event_type, "deadletterreason": reason })
 }
 
 /// An API with two objects of two letters each.

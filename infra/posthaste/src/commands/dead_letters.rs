@@ -102,8 +102,8 @@ fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
         End::Delete => {
             let deleted = counted(total.deleted_objects, "object");
             format!(
-                "{would}deleted {deleted} of {}; other events lie in the rest, so the selected ones there are \
-                 resolved ({events} in all)",
+                "{would}deleted {deleted} of {}; other events lie in the rest, so the selected ones there \
+                 are resolved ({events} in all)",
                 total.objects
             )
         }

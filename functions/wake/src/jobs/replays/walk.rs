@@ -173,10 +173,10 @@ async fn read<P: Ports>(
     }
     let WakePorts { dead_letters, clock, .. } = run.ports;
     let resolved = async {
-        match selection.includes_resolved() {
-            true => Ok(ResolvedLetters::default()),
-            false => resolved_letters(dead_letters, &object.key).await,
+        if selection.includes_resolved() {
+            return Ok(ResolvedLetters::default());
         }
+        resolved_letters(dead_letters, &object.key).await
     };
     let read = try_join(dead_letters.get(&object.key), resolved);
     match timeout_at(clock, run.send, Box::pin(read)).await {
