@@ -1,46 +1,50 @@
-//! Dead letters: lists of them by subscription, time and reason, and each of them as it is stored.
+//! Dead letters: lists of them, the newest first, and each object as it is stored.
+
+mod owners;
+mod search;
+mod walk;
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{DeadLetterObject, DeadLetterPage, IsoTimestamp};
+use posthaste_core::api::{DeadLetterPage, IsoTimestamp};
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::stored::{WrittenIn, layout};
-use posthaste_ports::{ErrorKind, ObjectMeta, ObjectStore, PortError, Ports};
+use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse};
-use crate::document::{BadRequests, LargeObject, NoObject, Problems, UnknownSubscription};
-use crate::extract::{Path, Query, SubscriptionPath};
+pub(crate) use self::owners::Scope;
+pub(crate) use self::search::{CLOCKS_DIFFER_MAX, is_lasting};
+use self::search::{Place, Search};
+pub(crate) use self::walk::{Placed, Step, Walk};
+use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
+use crate::document::{BadRequests, LargeObject, NoObject, Problems, UnknownSubscription, UnknownTopic};
+use crate::extract::{Path, Query, SubscriptionPath, TopicPath};
 use crate::manage::{Manage, Managed};
-use crate::paging::{Page, cursor};
-
-/// Keys of a listing, at most: S3 gives no more.
-const LIST_KEYS: usize = 1000;
-
-/// Most listings of a request. A page whose filter passes over more objects has a cursor.
-const LISTINGS_MAX: usize = 10;
-
-/// Most objects that a request reads to look for a reason. A page that needs more has a cursor.
-const READS_MAX: usize = 50;
+use crate::paging::Page;
 
 /// The query of dead letters.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeadLetterQuery {
-    /// Only objects written at this time or later. Of an object that was copied, the hour in its key counts.
+    /// Only those written at this time or later. Of an object that was copied, the hour in its key counts.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<IsoTimestamp>,
-    /// Only objects written before this time.
+    /// Only those written before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<IsoTimestamp>,
-    /// Only objects with an event that was given up for this reason. Objects are read to tell, so pages are
-    /// shorter.
+    /// Only events that were given up for this reason.
     #[param(inline)]
     reason: Option<DeadLetterReason>,
-    /// Most objects on the page. 100 when left out.
+    /// Only events of this type, compared exactly.
+    #[serde(rename = "type")]
+    event_type: Option<String>,
+    /// Whether to show resolved dead letters too. False when left out.
+    #[serde(default, rename = "includeResolved")]
+    include_resolved: bool,
+    /// Most dead letters on the page. 100 when left out.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// The beginning of the page: the `cursor` of the page before.
@@ -55,30 +59,79 @@ pub(crate) struct DeadLetterPath {
     key: String,
 }
 
+/// List all dead letters
+///
+/// One row for each event that was given up, the newest first, of every topic and subscription, also of those
+/// that are gone. Rows are read for a few seconds; `cursor` says where to go on.
+#[utoipa::path(get, path = "/dead-letters", tag = "dead letters", params(DeadLetterQuery),
+    responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
+        BadRequests, Problems))]
+pub(crate) async fn list_all_dead_letters<P: Ports>(
+    State(manage): Managed<P>,
+    Query(query): Query<DeadLetterQuery>,
+) -> Answer<DeadLetterPage> {
+    let search = query.search(Scope::All)?;
+    Ok(JsonResponse::new(manage.search_letters(search).await?))
+}
+
+/// List a topic's dead letters
+///
+/// As all dead letters, of one topic. It may have been deleted. Where there is neither a topic nor any dead
+/// letter of it, the answer is 404.
+#[utoipa::path(get, path = "/topics/{topic}/dead-letters", tag = "dead letters",
+    params(TopicPath, DeadLetterQuery),
+    responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
+        BadRequests, UnknownTopic, Problems))]
+pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<TopicPath>,
+    Query(query): Query<DeadLetterQuery>,
+) -> Answer<DeadLetterPage> {
+    let prefix = layout::dead_letters_of_topic(&path.topic);
+    let page = manage.search_letters(query.search(Scope::Topic(prefix.clone()))?).await?;
+    if is_empty(&page) && manage.has_no_letters(&prefix).await? && manage.load(&path.topic).await?.is_none() {
+        return Err(unknown_topic(&path.topic).into());
+    }
+    Ok(JsonResponse::new(page))
+}
+
 /// List a subscription's dead letters
 ///
-/// The subscription, or its topic, may have been deleted: its dead letters stay. Where there is neither a
-/// subscription nor any dead letter of it, the answer is 404.
+/// As all dead letters, of one subscription. It, or its topic, may have been deleted: its dead letters stay.
+/// Where there is neither a subscription nor any dead letter of it, the answer is 404.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/dead-letters", tag = "dead letters",
     params(SubscriptionPath, DeadLetterQuery),
-    responses((status = 200, description = "One page of objects", body = DeadLetterPage),
+    responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn list_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<SubscriptionPath>,
     Query(query): Query<DeadLetterQuery>,
 ) -> Answer<DeadLetterPage> {
-    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
-    manage.note_dead_letter_read(&path.topic, &path.name).await;
     let prefix = layout::dead_letters_of(&path.topic, &path.name);
-    let DeadLetterQuery { from, to, reason, .. } = query;
-    let written = WrittenIn { from: from.map(|from| from.0), to: to.map(|to| to.0) };
-    let is_first = after.is_none();
-    let page = Search { prefix, written, reason, items, after }.run(&manage.dead_letters).await?;
-    if is_first && page.dead_letters.is_empty() && page.cursor.is_none() {
-        manage.require_subscription_or_letters(&path).await?;
+    let search = query.search(Scope::Subscription(prefix.clone()))?;
+    manage.note_dead_letter_read(&path.topic, &path.name).await;
+    let page = manage.search_letters(search).await?;
+    if is_empty(&page) && manage.has_no_letters(&prefix).await? {
+        path.find(&manage.existing(&path.topic).await?)?;
     }
     Ok(JsonResponse::new(page))
+}
+
+fn is_empty(page: &DeadLetterPage) -> bool {
+    page.dead_letters.is_empty() && page.failures.is_empty() && page.cursor.is_none()
+}
+
+impl DeadLetterQuery {
+    fn search(self, scope: Scope) -> Result<Search, ApiError> {
+        let Self { from, to, reason, event_type, include_resolved, limit, cursor } = self;
+        let Page { items, after } = Page::parse(limit, cursor.as_deref())?;
+        let bad_cursor =
+            || Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list");
+        let after = after.map(|after| Place::parse(&after).ok_or_else(bad_cursor)).transpose()?;
+        let written = WrittenIn { from: from.map(|from| from.0), to: to.map(|to| to.0) };
+        Ok(Search { scope, written, reason, event_type, include_resolved, items, after })
+    }
 }
 
 /// Show a dead-letter object
@@ -116,114 +169,8 @@ pub(crate) async fn show_dead_letter<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    /// Requires that the subscription or a dead letter of it exists, because an empty list would hide a
-    /// misspelled name.
-    async fn require_subscription_or_letters(&self, path: &SubscriptionPath) -> Result<(), ApiError> {
-        let prefix = layout::dead_letters_of(&path.topic, &path.name);
-        if !self.dead_letters.list(&prefix, None, 1).await?.objects.is_empty() {
-            return Ok(());
-        }
-        path.find(&self.existing(&path.topic).await?)?;
-        Ok(())
-    }
-}
-
-/// A search for dead letters of one subscription: a walk through the bucket with a limit of listings and
-/// reads.
-struct Search {
-    /// The prefix of the subscription's objects.
-    prefix: String,
-    /// The time in which they were written.
-    written: WrittenIn,
-    /// The reason for which an event was given up.
-    reason: Option<DeadLetterReason>,
-    /// Most objects on the page.
-    items: usize,
-    /// The key after which the page begins.
-    after: Option<String>,
-}
-
-impl Search {
-    /// Finds one page.
-    async fn run(mut self, bucket: &impl ObjectStore) -> Result<DeadLetterPage, PortError> {
-        let mut found = Vec::new();
-        let mut reads_left = READS_MAX;
-        for _ in 0..LISTINGS_MAX {
-            let listing = bucket.list(&self.prefix, self.after.as_deref(), LIST_KEYS).await?;
-            for object in listing.objects {
-                // A full page ends at the next object, so that no cursor leads to an empty page.
-                if found.len() == self.items || reads_left == 0 {
-                    return Ok(page(found, self.after.as_deref()));
-                }
-                let key = object.key.clone();
-                if self.is_in_time(&object) && self.has_reason(bucket, &key, &mut reads_left).await? {
-                    let ObjectMeta { key, size, modified_at } = object;
-                    found.push(DeadLetterObject { key, size, modified_at: IsoTimestamp(modified_at) });
-                }
-                self.after = Some(key);
-            }
-            if listing.next_after.is_none() {
-                return Ok(page(found, None));
-            }
-            self.after = listing.next_after;
-        }
-        Ok(page(found, self.after.as_deref()))
-    }
-
-    fn is_in_time(&self, object: &ObjectMeta) -> bool {
-        let WrittenIn { from, to } = self.written;
-        (from.is_none() && to.is_none()) || self.written.takes(&self.prefix, &object.key, object.modified_at)
-    }
-
-    /// Whether an object holds an event with the reason of the search. Without a reason no object is read.
-    async fn has_reason(
-        &self,
-        bucket: &impl ObjectStore,
-        key: &str,
-        reads_left: &mut usize,
-    ) -> Result<bool, PortError> {
-        let Some(reason) = self.reason else { return Ok(true) };
-        *reads_left -= 1;
-        let object = bucket.get(key).await?;
-        Ok(object.is_some_and(|object| holds_reason(&object.bytes, reason)))
-    }
-}
-
-/// Whether an object is a list with an event that was given up for `reason`; no if it cannot be parsed.
-fn holds_reason(bytes: &[u8], reason: DeadLetterReason) -> bool {
-    /// An event of either schema. CloudEvents allow names in lower case only.
-    #[derive(Deserialize)]
-    struct Event {
-        #[serde(rename = "deadLetterReason")]
-        event_grid: Option<serde_json::Value>,
-        #[serde(rename = "deadletterreason")]
-        cloud_events: Option<serde_json::Value>,
-    }
-    let Ok(expected) = serde_json::to_value(reason) else { return false };
-    let events: Vec<Event> = serde_json::from_slice(bytes).unwrap_or_default();
-    events.iter().any(|e| [&e.event_grid, &e.cloud_events].contains(&&Some(expected.clone())))
-}
-
-fn page(dead_letters: Vec<DeadLetterObject>, after: Option<&str>) -> DeadLetterPage {
-    DeadLetterPage { dead_letters, cursor: after.map(cursor) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_found_under_either_name() {
-        let check = |object: &str, expected| {
-            let found = holds_reason(object.as_bytes(), DeadLetterReason::EndpointGone);
-            assert_eq!(found, expected, "{object}");
-        };
-        check(r#"[{"deadLetterReason":"EndpointGone"}]"#, true);
-        check(r#"[{"id":1},{"deadletterreason":"EndpointGone","data":{}}]"#, true);
-        check(r#"[{"deadletterreason":"TimeToLiveExceeded"}]"#, false);
-        check(r#"[{"data":{"deadLetterReason":"EndpointGone"}}]"#, false);
-        check("[]", false);
-        check("not JSON", false);
-        check(r#"{"deadLetterReason":"EndpointGone"}"#, false);
+    /// Whether no object lies under a prefix. An empty list would hide a name that is written wrong.
+    async fn has_no_letters(&self, prefix: &str) -> Result<bool, ApiError> {
+        Ok(self.dead_letters.list(prefix, None, 1).await?.objects.is_empty())
     }
 }

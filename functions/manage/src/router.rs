@@ -63,6 +63,8 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(actions::rotate_secret))
         .routes(routes!(actions::act_on_subscription))
         .routes(routes!(actions::force))
+        .routes(routes!(dead_letters::list_all_dead_letters))
+        .routes(routes!(dead_letters::list_dead_letters_of_topic))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
         .routes(routes!(events::list_events))

@@ -5,6 +5,7 @@
 //! it once into the domain's [`crate::model::Topic`]; nothing else looks at it.
 
 mod compile;
+mod dead_letters;
 mod delivery_headers;
 pub mod edit;
 pub mod events;
@@ -21,7 +22,6 @@ pub mod problem;
 mod publish_answer;
 mod replay;
 mod resend;
-mod resolve;
 mod secret_text;
 mod settings;
 mod signing;
@@ -34,6 +34,7 @@ mod webhook_keys;
 #[cfg(test)]
 pub(crate) use compile::compile_filter;
 pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, compile_topic};
+pub use dead_letters::{DeadLetterPage, DeadLetterView, ResolveAnswer, ResolveRequest};
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use json_schema::apply_file_schema;
@@ -48,7 +49,6 @@ pub use replay::{
     ReplayView,
 };
 pub use resend::{ResendRequest, ResendView};
-pub use resolve::{ResolveAnswer, ResolveRequest};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings,
@@ -58,8 +58,6 @@ pub use settings::{
 pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
-pub use view::{
-    DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic,
-};
+pub use view::{HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic};
 pub use waiting::{LastOutcomeView, WaitingCount, WaitingPlace, WaitingView};
 pub use webhook_keys::{WebhookKey, WebhookKeys};

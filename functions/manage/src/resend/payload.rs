@@ -5,27 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::api::ReplayRequest;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{DeliveryHistory, Record, ToSendAgain};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{LetterPlace, Schema, Subscription, Timestamp};
-use posthaste_core::release::Selection;
 use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
-use posthaste_core::stored::{Restored, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports};
-use posthaste_services::replay::letter_objects;
+use posthaste_core::stored::{Restored, WrittenIn, layout};
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use serde_json::Value;
 
-use crate::answer::{ApiError, unusable_record};
+use crate::answer::ApiError;
+use crate::dead_letters::{CLOCKS_DIFFER_MAX, Placed, Scope, Step, Walk, is_lasting};
 use crate::manage::Manage;
 
 /// Longest time for a search of the dead letters. A read that begins just before its end still ends before
 /// the request's time limit.
 const SEARCH_TIME: Duration = Duration::from_secs(8);
-
-/// The time by which the clock of the bucket may be ahead. A selection ends at a time.
-const STORE_AHEAD_MAX: Duration = Duration::from_hours(1);
 
 /// Most dead-letter objects that are read, so that a search ends even if the clock stands still.
 const OBJECTS_MAX: usize = 10_000;
@@ -102,34 +97,32 @@ impl<P: Ports> Manage<P> {
         id: &str,
         searched_from: Option<Timestamp>,
     ) -> Result<Found, ApiError> {
-        let soon = self.clock.now() + STORE_AHEAD_MAX;
-        let all = Selection::new(&to.topic, &to.name, &ReplayRequest::default(), soon);
-        let all = all.map_err(|_| unusable_record())?;
+        let scope = Scope::Subscription(layout::dead_letters_of(&to.topic, &to.name));
+        let owners = scope.owners(&self.dead_letters).await?;
+        let mut walk = Walk::new(owners, WrittenIn::default(), self.clock.now() + CLOCKS_DIFFER_MAX);
         let (end, mut read) = (self.clock.monotonic() + SEARCH_TIME, 0);
-        let (mut newest, mut after, mut is_cut) = (None::<(LetterPlace, Restored)>, None, false);
         loop {
-            let page = letter_objects(&self.dead_letters, &all, after.as_deref()).await?;
-            for object in page.objects {
-                is_cut = read == OBJECTS_MAX || self.clock.monotonic() >= end;
-                if is_cut {
-                    break;
+            let objects = match walk.step(&self.dead_letters).await? {
+                Step::Objects(objects) => objects,
+                Step::Cut(_) => return Err(unknown(searched_from, true)),
+                Step::End => return Err(unknown(searched_from, false)),
+            };
+            for Placed { key, .. } in objects {
+                if read == OBJECTS_MAX || self.clock.monotonic() >= end {
+                    return Err(unknown(searched_from, true));
                 }
                 read += 1;
-                let found = self.letter_in(&object.key, to, id).await?;
-                let placed = found.map(|(index, it)| (LetterPlace { object: object.key, index }, it));
-                newest = newer(newest, placed);
-            }
-            after = page.next_after;
-            if is_cut || after.is_none() {
-                break;
+                let found = match self.letter_in(&key, to, id).await {
+                    // It is named where dead letters are listed.
+                    Err(error) if is_lasting(&error) => continue,
+                    found => found?,
+                };
+                if let Some((index, Restored { event, .. })) = found {
+                    let letter = Some(LetterPlace { object: key, index });
+                    return Ok(Found { event, webhook_id: None, letter });
+                }
             }
         }
-        let found = newest.map(|(letter, Restored { event, .. })| Found {
-            event,
-            webhook_id: None,
-            letter: Some(letter),
-        });
-        found.ok_or_else(|| unknown(searched_from, is_cut))
     }
 
     /// The newest dead letter of this id in an object, with its place; `None` if the object is gone too.
@@ -138,17 +131,13 @@ impl<P: Ports> Manage<P> {
         key: &str,
         to: &Subscription,
         id: &str,
-    ) -> Result<Option<(usize, Restored)>, ApiError> {
+    ) -> Result<Option<(usize, Restored)>, PortError> {
         let Some(object) = self.dead_letters.get(key).await? else { return Ok(None) };
         let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
         let own = letters.into_iter().enumerate().filter_map(|(index, letter)| Some((index, letter.ok()?)));
         let own = own.filter(|(_, letter)| letter.event.id() == id && letter.is_for(&to.created));
-        Ok(own.map(Some).fold(None, newer))
+        Ok(own.max_by_key(|(_, letter)| letter.published_at))
     }
-}
-
-fn newer<P>(one: Option<(P, Restored)>, other: Option<(P, Restored)>) -> Option<(P, Restored)> {
-    [one, other].into_iter().flatten().max_by_key(|(_, letter)| letter.published_at)
 }
 
 /// The schema in which the event was sent.

@@ -94,31 +94,6 @@ pub struct SubscriptionPage {
     pub cursor: Option<String>,
 }
 
-/// A dead-letter object in a list. It holds one or more events that were given up together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeadLetterObject {
-    /// The key of the object, for `GET /dead-letters/{key}`.
-    #[schema(example = "ORDERS/BILLING/2026/11/21/10/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json")]
-    pub key: String,
-    /// The size of the object, in bytes.
-    pub size: u64,
-    /// The time at which the object was written.
-    pub modified_at: IsoTimestamp,
-}
-
-/// One page of a subscription's dead letters, in the order of their keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeadLetterPage {
-    /// The objects.
-    pub dead_letters: Vec<DeadLetterObject>,
-    /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may be empty
-    /// and still have one, where a filter passed over every object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-}
-
 /// Whether the program works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HealthView {

@@ -13,10 +13,17 @@ use crate::model::{DeadLetter, Entry};
 
 mod key;
 mod members;
+mod period;
 mod restore;
+mod shown;
 
-pub use self::key::{WrittenIn, dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of};
+pub use self::key::{
+    WrittenIn, dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
+    written_at,
+};
+pub use self::period::Period;
 pub use self::restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all, restore_logged};
+pub use self::shown::{ShownLetter, shown_letters};
 
 /// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An
 /// event that was never tried has no time of a last attempt, and no outcome unless it expired. Members of the

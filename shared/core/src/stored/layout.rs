@@ -2,7 +2,9 @@
 //! objects without a form of ours, empty or kept byte for byte, have theirs here. Those have no version.
 
 pub use super::activity::{ACTIVITY, subscription_activities, subscription_activity, topic_activity};
-pub use super::dead_letter::{dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of};
+pub use super::dead_letter::{
+    dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
+};
 pub use super::disabled::{TELLING, telling};
 pub use super::drain_report::{DRAIN, drain};
 pub use super::idempotency::{IDEMPOTENCY, idempotency};

@@ -15,7 +15,12 @@ pub fn dead_letter(topic: &TopicName, subscription: &SubscriptionName, at: Times
 
 /// The prefix of a subscription's dead letters.
 pub fn dead_letters_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{}/{}/", topic.as_str().to_ascii_uppercase(), subscription.as_str().to_ascii_uppercase())
+    format!("{}{}/", dead_letters_of_topic(topic), subscription.as_str().to_ascii_uppercase())
+}
+
+/// The prefix of a topic's dead letters.
+pub fn dead_letters_of_topic(topic: &TopicName) -> String {
+    format!("{}/", topic.as_str().to_ascii_uppercase())
 }
 
 /// The subscription whose dead letters an object holds, by its key. `None` if the key names none.
@@ -55,6 +60,13 @@ impl WrittenIn {
         let is_late = self.to.is_some_and(|to| written.start >= to);
         !is_early && !is_late
     }
+}
+
+/// The time at which an object counts as written: its own, if that lies in the hour of its key, and the
+/// beginning of that hour if it was copied later. `None` if its key tells no hour.
+pub fn written_at(prefix: &str, key: &str, modified_at: Timestamp) -> Option<Timestamp> {
+    let hour = dead_letter_hour(prefix, key)?;
+    Some(if hour.contains(&modified_at) { modified_at } else { hour.start })
 }
 
 #[cfg(test)]

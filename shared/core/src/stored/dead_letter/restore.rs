@@ -49,7 +49,7 @@ pub enum RestoreError {
 /// Why an object is no list of dead letters.
 #[derive(Debug, thiserror::Error)]
 #[error("not a JSON array of dead letters")]
-pub struct NotDeadLetters(#[source] serde_json::Error);
+pub struct NotDeadLetters(#[source] pub(super) serde_json::Error);
 
 /// The member that every dead letter has has another name in CloudEvents, which knows lower case only. What
 /// has it with another value than a text is a member of the producer's own.
@@ -75,7 +75,7 @@ struct Accepted<'a> {
 }
 
 /// A member's text, if it is one.
-fn text(raw: Option<&RawValue>) -> Option<String> {
+pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(raw?.get()).ok()
 }
 

@@ -1,10 +1,60 @@
-//! Dead letters that are resolved or deleted by a request, as users ask for it and see it.
+//! Dead letters in lists, and those that a request resolves or deletes, as users ask for them and see them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, ReplayFailure, ReplayRequest};
 use crate::attempt::DeadLetterReason;
+
+/// A dead letter in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterView {
+    /// The key of its object, for `GET /dead-letters/{key}`.
+    #[schema(example = "ORDERS/BILLING/2026/11/21/10/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json")]
+    pub object: String,
+    /// Its place in the object, from 0.
+    pub index: usize,
+    /// The topic, as it was created; as in the key where it is gone.
+    pub topic: String,
+    /// The subscription, likewise.
+    pub subscription: String,
+    /// The event's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The event's type.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub event_type: Option<String>,
+    /// The reason why it was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The number of attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u16>,
+    /// The HTTP status of the last attempt, if there was an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The time at which the object was written; of a copied object, the hour in its key.
+    pub written_at: IsoTimestamp,
+    /// Whether it is resolved. Such letters are left out unless asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resolved: bool,
+}
+
+/// One page of dead letters, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterPage {
+    /// The dead letters.
+    pub dead_letters: Vec<DeadLetterView>,
+    /// Objects that cannot be read as dead letters, with the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<ReplayFailure>,
+    /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may be empty
+    /// and still have one, where a filter passed over many objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
 
 /// The dead letters of a subscription that are resolved or deleted. A member that is left out restricts
 /// nothing.

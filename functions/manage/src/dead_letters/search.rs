@@ -1,0 +1,259 @@
+//! A search for dead letters: reads the newest objects, a few side by side, until the page is full or its time
+//! is over.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::api::{DeadLetterPage, DeadLetterView, IsoTimestamp, ReplayFailure};
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::{REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters};
+use posthaste_core::stored::{ResolvedLetters, WrittenIn};
+use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
+use posthaste_services::resolved::resolved_letters;
+
+use super::owners::Scope;
+use super::walk::{Placed, Step, Walk};
+use crate::answer::ApiError;
+use crate::manage::Manage;
+use crate::paging::cursor;
+
+/// The time after which a page ends. A read that begins just before still ends before the request's time
+/// limit.
+const SEARCH_TIME: Duration = Duration::from_secs(5);
+
+/// Most objects that a page reads, so that it ends even if the clock stands still.
+const READS_MAX: usize = 500;
+
+/// Objects that are read side by side, of some 4 MiB each.
+const READS_AT_ONCE: usize = 4;
+
+/// Largest object that is read, in bytes: four times what deadletter gathers, as for replays.
+const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The time by which clocks may differ: what was written in the first minutes of a month is found although
+/// the clock of manage has not reached it.
+pub(crate) const CLOCKS_DIFFER_MAX: Duration = Duration::from_hours(1);
+
+/// The letters of a page.
+#[derive(Debug)]
+pub(super) struct Search {
+    pub(super) scope: Scope,
+    pub(super) written: WrittenIn,
+    pub(super) reason: Option<DeadLetterReason>,
+    pub(super) event_type: Option<String>,
+    pub(super) include_resolved: bool,
+    /// Most letters on the page.
+    pub(super) items: usize,
+    /// The place after which the page begins.
+    pub(super) after: Option<Place>,
+}
+
+/// A place in a list: by time, the newest first, then by key and place in the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    written_at: Timestamp,
+    /// `None` behind all objects of this time.
+    object: Option<(String, usize)>,
+}
+
+impl Place {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ' ');
+        let written_at = Timestamp::from_millis(parts.next()?.parse().ok()?);
+        let Some(index) = parts.next() else { return Some(Self { written_at, object: None }) };
+        Some(Self { written_at, object: Some((parts.next()?.to_owned(), index.parse().ok()?)) })
+    }
+
+    fn cursor(&self) -> String {
+        let time = self.written_at.as_millis();
+        match &self.object {
+            Some((key, index)) => cursor(&format!("{time} {index} {key}")),
+            None => cursor(&time.to_string()),
+        }
+    }
+
+    /// Whether a letter comes after this place.
+    fn is_before(&self, object: &Placed, index: usize) -> bool {
+        match &self.object {
+            _ if object.written_at != self.written_at => object.written_at < self.written_at,
+            Some((key, place)) => (&*object.key, index) > (&**key, *place),
+            None => false,
+        }
+    }
+}
+
+/// The letters of an object, and which of them are resolved.
+#[derive(Debug, Default)]
+struct LettersOfObject {
+    letters: Vec<ShownLetter>,
+    resolved: ResolvedLetters,
+}
+
+/// A page while it fills.
+struct Filling<'a> {
+    search: &'a Search,
+    page: DeadLetterPage,
+    /// The last letter that was looked at.
+    last: Option<Place>,
+    reads: usize,
+    end: Duration,
+}
+
+impl<P: Ports> Manage<P> {
+    /// One page of a search.
+    pub(super) async fn search_letters(&self, search: Search) -> Result<DeadLetterPage, ApiError> {
+        let owners = search.scope.owners(&self.dead_letters).await?;
+        let mut written = search.written;
+        if let Some(after) = &search.after {
+            let behind = Timestamp::from_millis(after.written_at.as_millis().saturating_add(1));
+            written.to = Some(written.to.map_or(behind, |to| to.min(behind)));
+        }
+        let mut walk = Walk::new(owners, written, self.clock.now() + CLOCKS_DIFFER_MAX);
+        let end = self.clock.monotonic() + SEARCH_TIME;
+        let mut filling =
+            Filling { search: &search, page: DeadLetterPage::default(), last: None, reads: 0, end };
+        let cut = loop {
+            match walk.step(&self.dead_letters).await? {
+                Step::End => break None,
+                Step::Cut(written_at) => break Some(Place { written_at, object: None }),
+                Step::Objects(objects) => {
+                    if let Some(cut) = self.fill(&mut filling, &walk, objects).await? {
+                        break Some(cut);
+                    }
+                }
+            }
+        };
+        let mut page = filling.page;
+        self.write_names(&mut page).await;
+        Ok(DeadLetterPage { cursor: cut.map(|place| place.cursor()), ..page })
+    }
+
+    /// Adds the letters of objects. Answers where the page ends, if it does.
+    async fn fill(
+        &self,
+        filling: &mut Filling<'_>,
+        walk: &Walk,
+        objects: Vec<Placed>,
+    ) -> Result<Option<Place>, ApiError> {
+        let is_wanted = |object: &Placed| {
+            filling.search.after.as_ref().is_none_or(|after| after.is_before(object, usize::MAX))
+        };
+        let objects: Vec<_> = objects.into_iter().filter(is_wanted).collect();
+        let reads = objects.clone().into_iter().map(|object| self.read_letters(object));
+        let mut reads = pin!(stream::iter(reads).buffered(READS_AT_ONCE));
+        for object in &objects {
+            if filling.reads == READS_MAX || (filling.reads > 0 && self.clock.monotonic() >= filling.end) {
+                return Ok(filling.last.clone());
+            }
+            filling.reads += 1;
+            let Some(read) = reads.next().await else { break };
+            let prefix = &walk.owners()[object.owner].prefix;
+            if let Some(end) = filling.add(object, prefix, read?) {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The letters of an object and which of them are resolved, or why it cannot be read.
+    async fn read_letters(&self, object: Placed) -> Result<Result<LettersOfObject, String>, PortError> {
+        if object.bytes > OBJECT_BYTES_MAX {
+            return Ok(Err("the object has more than 16 MiB".to_owned()));
+        }
+        let resolved = resolved_letters(&self.dead_letters, &object.key).await?;
+        match self.dead_letters.get(&object.key).await {
+            Ok(Some(Object { bytes, .. })) => {
+                let letters = shown_letters(&bytes).map_err(|error| error.to_string());
+                Ok(letters.map(|letters| LettersOfObject { letters, resolved }))
+            }
+            // It was deleted since it was listed.
+            Ok(None) => Ok(Ok(LettersOfObject::default())),
+            Err(error) if is_lasting(&error) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts the names as they were created into rows, where topics and subscriptions still exist.
+    async fn write_names(&self, page: &mut DeadLetterPage) {
+        let mut topics = BTreeMap::new();
+        for row in &mut page.dead_letters {
+            let Ok(topic) = TopicName::parse(&row.topic) else { continue };
+            if !topics.contains_key(&row.topic) {
+                // A topic that is damaged is named as in the key.
+                topics.insert(row.topic.clone(), self.load(&topic).await.ok().flatten());
+            }
+            let Some(Some(record)) = topics.get(&row.topic) else { continue };
+            row.topic = record.name.to_string();
+            let name = SubscriptionName::parse(&row.subscription).ok();
+            if let Some((name, _)) = name.and_then(|name| record.settings.subscription(&name)) {
+                row.subscription = name.to_string();
+            }
+        }
+    }
+}
+
+impl Filling<'_> {
+    /// Adds the letters of an object. Answers the place at which the page is full.
+    fn add(&mut self, object: &Placed, prefix: &str, read: Result<LettersOfObject, String>) -> Option<Place> {
+        let search = self.search;
+        let LettersOfObject { letters, resolved } = read.unwrap_or_else(|detail| {
+            if self.page.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
+                self.page.failures.push(ReplayFailure { key: object.key.clone(), index: None, detail });
+            }
+            LettersOfObject::default()
+        });
+        for (index, letter) in letters.into_iter().enumerate() {
+            let is_after = search.after.as_ref().is_none_or(|after| after.is_before(object, index));
+            let is_resolved = resolved.has(index);
+            if !is_after || !search.takes(&letter) || (is_resolved && !search.include_resolved) {
+                continue;
+            }
+            if self.page.dead_letters.len() == search.items {
+                return self.last.clone();
+            }
+            self.page.dead_letters.push(row(object, prefix, index, letter, is_resolved));
+            self.last = Some(object.place(index));
+        }
+        self.last = Some(object.place(usize::MAX));
+        None
+    }
+}
+
+impl Search {
+    fn takes(&self, letter: &ShownLetter) -> bool {
+        let has_reason = self.reason.is_none_or(|reason| letter.reason.as_deref() == Some(reason.as_str()));
+        has_reason && (self.event_type.is_none() || letter.event_type == self.event_type)
+    }
+}
+
+impl Placed {
+    fn place(&self, index: usize) -> Place {
+        Place { written_at: self.written_at, object: Some((self.key.clone(), index)) }
+    }
+}
+
+/// Whether an object will not be read the next time either. A list goes on without it.
+pub(crate) fn is_lasting(error: &PortError) -> bool {
+    matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied | ErrorKind::Damaged)
+}
+
+fn row(object: &Placed, prefix: &str, index: usize, letter: ShownLetter, resolved: bool) -> DeadLetterView {
+    let mut names = prefix.split('/').map(str::to_owned);
+    let ShownLetter { id, event_type, reason, attempts, status } = letter;
+    DeadLetterView {
+        object: object.key.clone(),
+        index,
+        topic: names.next().unwrap_or_default(),
+        subscription: names.next().unwrap_or_default(),
+        id,
+        event_type,
+        reason,
+        attempts,
+        status,
+        written_at: IsoTimestamp(object.written_at),
+        resolved,
+    }
+}
