@@ -131,6 +131,6 @@ class Server:
         while time.monotonic() < deadline:
             listed = self.manage("GET", f"/topics/{topic}/subscriptions/all/dead-letters")["deadLetters"]
             if listed:
-                return self.manage("GET", f"/dead-letters/{listed[0]['key']}")[0]
+                return self.manage("GET", f"/dead-letters/{listed[0]['object']}")[0]
             time.sleep(POLL_SECS)
         raise TimeoutError(f"there is no dead letter of {topic}")

@@ -8,7 +8,7 @@ mod printer;
 mod story;
 mod subscriber;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -200,14 +200,15 @@ impl Demo {
     fn dead_letters(&self, role: &Role) -> Result<Vec<DeadLetter>, ClientError> {
         let path = ["topics", role.topic, "subscriptions", role.subscription, "dead-letters"];
         let page: DeadLetterPage = self.session.ask(Method::GET, &path)?;
+        let keys: BTreeSet<String> = page.dead_letters.into_iter().map(|letter| letter.object).collect();
         let mut dead = Vec::new();
-        for object in page.dead_letters {
-            for event in self.events_in(&object.key)? {
+        for key in keys {
+            for event in self.events_in(&key)? {
                 let members: Value = serde_json::from_str(event.get()).unwrap_or_default();
                 let reason =
                     ["deadletterreason", "deadLetterReason"].iter().find_map(|name| members.get(name));
                 let reason = reason.and_then(Value::as_str).unwrap_or_default().to_owned();
-                dead.push(DeadLetter { key: object.key.clone(), reason, text: event.get().to_owned() });
+                dead.push(DeadLetter { key: key.clone(), reason, text: event.get().to_owned() });
             }
         }
         Ok(dead)

@@ -29,7 +29,8 @@ class DeadLetters(Case):
             [dead[member] for member in members], ["UndeliverableDueToClientError", 1, "BadRequest", 400]
         )
         [shown] = self.stack.posthaste("dead-letters", "list", self.topic, "all")["deadLetters"]
-        self.assertEqual((shown["key"], shown["size"]), (key, len(copied.encode())))
+        self.assertEqual((shown["object"], shown["id"], shown["status"]), (key, "bad", 400))
+        self.assertEqual(self.stack.posthaste("dead-letters", "list", self.topic)["deadLetters"], [shown])
         self.assertEqual(self.stack.posthaste("dead-letters", "show", key), json.loads(copied))
 
     def test_the_last_attempt_makes_a_dead_letter(self):

@@ -17,14 +17,17 @@ fn the_api_and_the_command_line_list_and_show_what_lies_in_the_file() {
     let letter = home.wait_for_dead_letter("orders", "billing");
 
     let page = server.api().show("/topics/orders/subscriptions/billing/dead-letters");
-    let [listed] = &page["deadLetters"].as_array().unwrap()[..] else { panic!("one object: {page}") };
-    let key = listed["key"].as_str().unwrap();
-    let file = home.path().join("dead-letters").join(key);
-    assert_eq!(listed["size"], std::fs::metadata(&file).unwrap().len());
+    let [listed] = &page["deadLetters"].as_array().unwrap()[..] else { panic!("one letter: {page}") };
+    let key = listed["object"].as_str().unwrap();
+    assert!(home.path().join("dead-letters").join(key).is_file(), "{key}");
+    assert_eq!([&listed["id"], &listed["reason"]], ["1", "UndeliverableDueToClientError"]);
+    assert_eq!([&listed["status"], &listed["attempts"]], [400, 1]);
     assert_eq!(server.api().show(&format!("/dead-letters/{key}")), json!([letter]));
 
     let by_command = home.run_json(&server, &["dead-letters", "list", "orders", "billing"]);
-    assert_eq!(by_command["deadLetters"][0]["key"], key);
+    assert_eq!(by_command["deadLetters"][0], *listed);
+    assert_eq!(home.run_json(&server, &["dead-letters", "list"])["deadLetters"][0], *listed);
+    assert_eq!(home.run_json(&server, &["dead-letters", "list", "orders"])["deadLetters"][0], *listed);
     assert_eq!(home.run_json(&server, &["dead-letters", "show", key]), json!([letter]));
     let table = home.run(&server, &["dead-letters", "list", "Orders", "Billing"]);
     assert!(table.status.success() && String::from_utf8(table.stdout).unwrap().contains(key));

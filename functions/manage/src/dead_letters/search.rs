@@ -1,5 +1,5 @@
-//! A search for dead letters: reads the newest objects, a few side by side, until the page is full or its time
-//! is over.
+//! A search for dead letters: reads the newest objects, a few side by side, until the page is full or its
+//! time is over.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use posthaste_core::stored::{ResolvedLetters, WrittenIn};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::resolved::resolved_letters;
 
-use super::owners::Scope;
+use super::owners::{OWNERS_MAX, Scope};
 use super::walk::{Placed, Step, Walk};
 use crate::answer::ApiError;
 use crate::manage::Manage;
@@ -36,6 +36,10 @@ const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The time by which clocks may differ: what was written in the first minutes of a month is found although
 /// the clock of manage has not reached it.
 pub(crate) const CLOCKS_DIFFER_MAX: Duration = Duration::from_hours(1);
+
+/// The note of a list over more subscriptions than one request looks at.
+const TOO_MANY_OWNERS: &str = "the list has the dead letters of the first 1,000 subscriptions only, by name: \
+    name a topic or a subscription";
 
 /// The letters of a page.
 #[derive(Debug)]
@@ -106,6 +110,7 @@ impl<P: Ports> Manage<P> {
     /// One page of a search.
     pub(super) async fn search_letters(&self, search: Search) -> Result<DeadLetterPage, ApiError> {
         let owners = search.scope.owners(&self.dead_letters).await?;
+        let is_cut = owners.len() == OWNERS_MAX;
         let mut written = search.written;
         if let Some(after) = &search.after {
             let behind = Timestamp::from_millis(after.written_at.as_millis().saturating_add(1));
@@ -127,6 +132,7 @@ impl<P: Ports> Manage<P> {
             }
         };
         let mut page = filling.page;
+        page.note = is_cut.then(|| TOO_MANY_OWNERS.to_owned());
         self.write_names(&mut page).await;
         Ok(DeadLetterPage { cursor: cut.map(|place| place.cursor()), ..page })
     }

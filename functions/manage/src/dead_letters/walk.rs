@@ -1,5 +1,5 @@
-//! The dead-letter objects of some subscriptions, the newest first: month by month, and where a month has more
-//! than one listing shows, day by day and hour by hour.
+//! The dead-letter objects of some subscriptions, the newest first: month by month, and where a month has
+//! more than one listing shows, day by day and hour by hour.
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::model::Timestamp;

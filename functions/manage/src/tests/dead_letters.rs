@@ -31,7 +31,8 @@ async fn a_row_says_what_became_of_an_event_though_its_topic_is_gone() {
     api.dead_letters.write("ORDERS/BILLING2/2026/3/7/4/other.json", "[]");
     api.dead_letters.write("MALFORMED/2026/3/7/4/other", "?");
     let row = json!({
-        "object": "ORDERS/BILLING/2026/3/7/4/a.json", "index": 0, "topic": "ORDERS", "subscription": "BILLING",
+        "object": "ORDERS/BILLING/2026/3/7/4/a.json", "index": 0, "topic": "ORDERS",
+        "subscription": "BILLING",
         "id": "1", "type": "t", "reason": "EndpointGone", "attempts": 3, "status": 410,
         "writtenAt": "2026-03-07T04:00:00.000Z",
     });
@@ -199,7 +200,8 @@ async fn they_are_found_by_reason() {
 async fn they_are_found_by_type() {
     let api = Api::new();
     let letters = json!([
-        { "id": "1", "type": "t", "deadletterreason": "x" }, { "id": "2", "type": "u", "deadletterreason": "x" },
+        { "id": "1", "type": "t", "deadletterreason": "x" },
+        { "id": "2", "type": "u", "deadletterreason": "x" },
         { "id": "3", "eventType": "t", "deadLetterReason": "x" },
     ]);
     api.dead_letters.write("ORDERS/BILLING/2026/3/7/4/a.json", letters.to_string());

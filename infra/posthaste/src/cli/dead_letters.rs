@@ -9,7 +9,7 @@ use super::examples;
 /// `dead-letters`.
 #[derive(Debug, Subcommand)]
 pub enum DeadLettersCommand {
-    /// List a subscription's dead letters.
+    /// List dead letters, the newest first: of a subscription, of a topic, or all of them.
     #[command(after_help = examples::DEAD_LETTERS)]
     List(DeadLettersListArgs),
     /// Deliver a subscription's dead letters again, to it alone. It begins within a minute.
@@ -50,9 +50,26 @@ pub struct DeadLettersArgs {
 /// `dead-letters list`.
 #[derive(Debug, Args)]
 pub struct DeadLettersListArgs {
-    #[command(flatten)]
-    pub which: DeadLettersArgs,
-    /// The most objects to list.
+    /// The topic. All topics if left out.
+    pub topic: Option<String>,
+    /// The subscription. All of the topic's if left out.
+    pub subscription: Option<String>,
+    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only those written before this time.
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
+    #[arg(long, value_parser = reasons())]
+    pub reason: Option<String>,
+    /// Only events of this type.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_type: Option<String>,
+    /// Also dead letters that are resolved.
+    #[arg(long)]
+    pub include_resolved: bool,
+    /// The most dead letters to list.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
 }

@@ -48,6 +48,7 @@ Examples:
 
 pub(super) const DEAD_LETTERS: &str = "\
 Examples:
+  posthaste dead-letters list
   posthaste dead-letters list orders billing --from 2026-11-21T10:00:00Z
   posthaste dead-letters list orders billing --reason MaxDeliveryAttemptsExceeded";
 

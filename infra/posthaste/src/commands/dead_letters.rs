@@ -1,6 +1,6 @@
 //! `dead-letters`: list, show, resolve and delete, and replay (beside the other commands of replays).
 
-use posthaste_core::api::{DeadLetterObject, DeadLetterPage, ResolveAnswer};
+use posthaste_core::api::{DeadLetterPage, DeadLetterView, ResolveAnswer};
 use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
@@ -12,20 +12,15 @@ use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::{Reply, indent};
 
-/// Most objects in one page.
-const PAGE_MAX: usize = 100;
+/// Most dead letters in one page.
+const PAGE_MAX: usize = 1000;
+
+const HEADER: [&str; 8] =
+    ["written", "subscription", "event", "type", "reason", "status", "attempts", "object"];
 
 pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Reply, CommandError> {
     match command {
-        DeadLettersCommand::List(arguments) => {
-            let objects = list(session, arguments)?;
-            let row = |object: &DeadLetterObject| {
-                [object.modified_at.0.to_string(), object.size.to_string(), object.key.clone()]
-            };
-            let reply = Reply::new(json!({ "deadLetters": objects }));
-            let rows = objects.iter().map(row).collect();
-            Ok(reply.list(["written", "bytes", "key"], rows, none(&arguments.which)))
-        }
+        DeadLettersCommand::List(arguments) => Ok(listed(arguments, &list(session, arguments)?)),
         DeadLettersCommand::Replay(arguments) => replays::begin(session, arguments),
         DeadLettersCommand::Resolve(selected) => end(session, End::Resolve, selected),
         DeadLettersCommand::Delete(arguments) => end(session, End::Delete, &arguments.selected),
@@ -33,34 +28,72 @@ pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Rep
     }
 }
 
-fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<Vec<DeadLetterObject>, ClientError> {
+fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetterPage, ClientError> {
     let wanted = arguments.limit as usize;
-    let DeadLettersArgs { topic, subscription, from, to, reason } = &arguments.which;
-    let path = ["topics", topic, "subscriptions", subscription, "dead-letters"];
-    let mut objects: Vec<DeadLetterObject> = Vec::new();
-    let mut cursor = None;
+    let path = path(arguments);
+    let mut all = DeadLetterPage::default();
     loop {
         let call = session
             .call(Method::GET, &path)
-            .query("from", from.as_ref())
-            .query("to", to.as_ref())
-            .query("reason", reason.as_ref())
-            .query("limit", Some((wanted - objects.len()).min(PAGE_MAX)))
-            .query("cursor", cursor);
+            .query("from", arguments.from.as_ref())
+            .query("to", arguments.to.as_ref())
+            .query("reason", arguments.reason.as_ref())
+            .query("type", arguments.event_type.as_ref())
+            .query("includeResolved", arguments.include_resolved.then_some(true))
+            .query("limit", Some((wanted - all.dead_letters.len()).min(PAGE_MAX)))
+            .query("cursor", all.cursor.take());
         let page: DeadLetterPage = session.client.json(call)?;
-        objects.extend(page.dead_letters);
-        cursor = page.cursor;
-        if cursor.is_none() || objects.len() >= wanted {
-            objects.truncate(wanted);
-            return Ok(objects);
+        all.dead_letters.extend(page.dead_letters);
+        all.failures.extend(page.failures);
+        all.note = page.note;
+        all.cursor = page.cursor;
+        if all.cursor.is_none() || all.dead_letters.len() >= wanted {
+            return Ok(all);
         }
     }
 }
 
-fn none(DeadLettersArgs { topic, subscription, from, to, reason }: &DeadLettersArgs) -> String {
-    let is_whole = from.is_none() && to.is_none() && reason.is_none();
-    let rest = if is_whole { "" } else { " with this time and reason" };
-    format!("no dead letters of {topic}/{subscription}{rest}")
+fn path(arguments: &DeadLettersListArgs) -> Vec<&str> {
+    let topic = arguments.topic.iter().flat_map(|topic| ["topics", topic]);
+    let subscription = arguments.subscription.iter().flat_map(|name| ["subscriptions", name]);
+    topic.chain(subscription).chain(["dead-letters"]).collect()
+}
+
+fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
+    let row = |letter: &DeadLetterView| {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let number = |number: Option<u16>| number.map(|number| number.to_string()).unwrap_or_default();
+        [
+            letter.written_at.0.to_string(),
+            format!("{}/{}", letter.topic, letter.subscription),
+            text(&letter.id),
+            text(&letter.event_type),
+            text(&letter.reason),
+            number(letter.status),
+            number(letter.attempts),
+            letter.object.clone(),
+        ]
+    };
+    let rows = page.dead_letters.iter().map(row).collect();
+    let reply = Reply::new(json!(page)).list(HEADER, rows, none(arguments));
+    let reply = replays::failures(reply, "cannot be read", &page.failures);
+    let reply = page.note.iter().fold(reply, |reply, note| reply.note(note.clone()));
+    match page.cursor {
+        Some(_) => reply.note("There may be more: see --limit, --from and --to."),
+        None => reply,
+    }
+}
+
+fn none(arguments: &DeadLettersListArgs) -> String {
+    let DeadLettersListArgs { topic, subscription, from, to, reason, event_type, .. } = arguments;
+    let of = match (topic, subscription) {
+        (Some(topic), Some(subscription)) => format!(" of {topic}/{subscription}"),
+        (Some(topic), None) => format!(" of {topic}"),
+        (None, _) => String::new(),
+    };
+    let is_whole = [from, to, reason, event_type].iter().all(|option| option.is_none());
+    let rest = if is_whole { "" } else { " with this time, reason and type" };
+    format!("no dead letters{of}{rest}")
 }
 
 /// What becomes of the selected dead letters.

@@ -50,6 +50,9 @@ pub struct DeadLetterPage {
     /// Objects that cannot be read as dead letters, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
+    /// What else is to be known of the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may be empty
     /// and still have one, where a filter passed over many objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]

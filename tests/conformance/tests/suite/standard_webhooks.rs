@@ -317,7 +317,7 @@ fn what_failed_can_be_listed_with_the_reason() {
     world.dead_letter();
     let path = format!("/topics/{TOPIC}/subscriptions/billing/dead-letters");
     let listed = world.server.api().show(&path);
-    let key = listed["deadLetters"][0]["key"].as_str().expect("there is one");
+    let key = listed["deadLetters"][0]["object"].as_str().expect("there is one");
     let letters = world.server.api().show(&format!("/dead-letters/{key}"));
     assert_eq!((&letters[0]["id"], &letters[0]["lastdeliveryoutcome"]), (&json!("1"), &json!("Forbidden")));
 }
