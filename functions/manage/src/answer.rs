@@ -91,7 +91,11 @@ impl From<PortError> for ApiError {
 impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Read { source, .. } => source.into(),
+            LogError::Read { source, .. } | LogError::List(source) => source.into(),
+            LogError::TooManyFiles(_) => {
+                Problem::new(ProblemKind::BadRequest).member("from").detail(error.to_string()).into()
+            }
+            LogError::Changing => unavailable().into(),
             LogError::Damaged { .. } | LogError::Write(_) => {
                 tracing::error!(error = &error as &dyn Error, "the delivery log cannot be read");
                 Self(Problem::new(ProblemKind::Internal))

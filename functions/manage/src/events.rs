@@ -127,7 +127,7 @@ impl<P: Ports> Manage<P> {
     /// The records of an event, as far as there is time.
     pub(crate) async fn log_event(&self, look_up: LookUp) -> Result<LookedUp, ApiError> {
         let until = self.clock.monotonic() + LOOK_UP_TIME_MAX;
-        self.log.event(look_up, || self.clock.monotonic() < until).await
+        Ok(self.log.event(look_up, || self.clock.monotonic() < until).await?)
     }
 
     /// One page of records, the subscriptions under the names that were written.

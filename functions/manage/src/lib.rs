@@ -6,7 +6,6 @@ mod attempts;
 mod callbacks;
 mod conditions;
 mod dead_letters;
-mod delivery_log;
 mod document;
 mod events;
 mod extract;
@@ -33,6 +32,6 @@ mod topics;
 mod waiting;
 mod webhook_keys;
 
-pub use crate::delivery_log::DeliveryLog;
 pub use crate::manage::{LogSettings, Manage, ManageSettings};
 pub use crate::router::{router, router_beside};
+pub use posthaste_delivery_log::DeliveryLog;

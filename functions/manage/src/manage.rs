@@ -10,7 +10,7 @@ use posthaste_ports::Ports;
 use posthaste_services::{Activity, LinkHealth, Outbound};
 use url::Url;
 
-use crate::delivery_log::DeliveryLog;
+use posthaste_delivery_log::DeliveryLog;
 
 /// The manage function over its ports.
 #[derive(Debug)]

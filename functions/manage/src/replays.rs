@@ -1,5 +1,6 @@
 //! Replays of dead letters. A request is recorded here; wake carries it out.
 
+mod log_preview;
 mod outcomes;
 mod preview;
 
@@ -19,11 +20,14 @@ use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports, PutCondition};
 use posthaste_services::{Edit, Updated, update};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse, listed};
+use crate::answer::{Answer, ApiError, JsonResponse, listed, unusable_record};
 use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, Query, SubscriptionPath};
 use crate::manage::Managed;
 use crate::paging::{Page, PageQuery, cursor};
+
+/// The problem of a replay from a log that is not written.
+const LOG_IS_OFF: &str = "deliveryLog of the topic is off: there is nothing to replay from";
 
 /// The path of a replay.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -40,6 +44,10 @@ pub(crate) struct ReplayPath {
 /// delivered or have failed again: the next replay leaves those out. The replay begins within a minute, goes
 /// on at its rate, and waits while there is back pressure. An event that fails again is a new dead letter,
 /// which is no part of this replay. With `dryRun` nothing is written, and the answer counts the events.
+///
+/// With the source `log` the events are those of the delivery log whose deliveries ended in the time that is
+/// asked for, also those that were delivered. They keep their `webhook-id`. What is still tried, and what a
+/// replay or a resend sent, is left out.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/replay", tag = "dead letters",
     params(SubscriptionPath), request_body(content = Option<ReplayRequest>),
     responses((status = 200, description = "The work of the replay", body = ReplayPreview),
@@ -56,9 +64,19 @@ pub(crate) async fn replay<P: Ports>(
     let (topic, now) = (&record.name, manage.clock.now());
     let selection = Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
     let created = record.created(name);
+    if selection.is_of_log() && manage.is_log_off(Some(&record)) {
+        let problem = Problem::new(ProblemKind::BadSettings).member("source");
+        return Err(problem.detail(LOG_IS_OFF).into());
+    }
     if request.dry_run {
         let output = settings.delivery_schema.unwrap_or(record.settings.input_schema);
-        let preview: ReplayPreview = manage.preview(&selection, &(output, created)).await?;
+        let preview: ReplayPreview = if selection.is_of_log() {
+            let topic = record.compile().map_err(|_| unusable_record())?;
+            let to = topic.subscription(name).ok_or_else(|| path.unknown())?;
+            manage.log_preview(&selection, to).await?
+        } else {
+            manage.preview(&selection, &(output, created)).await?
+        };
         return Ok(JsonResponse::new(preview).into_response());
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());

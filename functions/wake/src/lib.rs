@@ -28,6 +28,8 @@ use jobs::release::release;
 use jobs::replays::replay_all;
 use jobs::set_back::SetBack;
 use jobs::temporary::{Temporary, TemporaryRun};
+pub use posthaste_delivery_log::DeliveryLog;
+
 pub use ports::WakePorts;
 pub use report::{WakeError, WakeReport};
 use run::Run;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use posthaste_delivery_log::DeliveryLog;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ErrorKind, ListPage, ObjectStore, PortError, Ports};
 use posthaste_services::{Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, timeout_at};
@@ -14,6 +15,10 @@ pub struct WakePorts<P: Ports> {
     pub state: P::Store,
     /// The dead-letter bucket, for replays.
     pub dead_letters: P::DeadLetters,
+    /// The delivery log, for replays.
+    pub log: DeliveryLog<P::Log>,
+    /// The longest time from an attempt until the log has its record.
+    pub log_delay: Duration,
     /// Topics and subscriptions.
     pub registry: Registry<P::Store, P::Clock>,
     /// The pressure, as the monitor wrote it.

@@ -9,6 +9,7 @@ mod read;
 mod tests;
 mod variables;
 
+pub(crate) use functions::LOG_DELAY;
 pub use functions::{
     DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment, PublishEnvironment,
     RecordEnvironment, WakeEnvironment,

@@ -29,8 +29,8 @@ use posthaste_wake::{Wake, WakePorts};
 
 use crate::both_queues::{BothQueues, OneQueue};
 use crate::environment::{
-    DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment, PublishEnvironment,
-    RecordEnvironment, WakeEnvironment,
+    DeadLetterEnvironment, DeliverEnvironment, LOG_DELAY, ManageEnvironment, MonitorEnvironment,
+    PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
 use crate::log_files::{MergeFiles, WriteFiles};
 use crate::redelivery_backoff::{RedeliveryBackoff, Source};
@@ -214,6 +214,8 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) ->
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         state: state.clone(),
         dead_letters: clients.store(&environment.dead_letter_bucket),
+        log: DeliveryLog::new(clients.store(&environment.log_bucket)),
+        log_delay: LOG_DELAY,
         registry: Registry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
         links: links(&state, &environment.links),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),

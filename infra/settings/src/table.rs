@@ -276,7 +276,7 @@ table! {
     DEAD_LETTER_BUCKET: String = parse::bucket, None,
         Some(Variable::new("DEAD_LETTER_BUCKET", BUCKET, &[Wake, Deadletter, Manage]));
     LOG_BUCKET: String = parse::bucket, None,
-        Some(Variable::new("LOG_BUCKET", BUCKET, &[Manage, Record]));
+        Some(Variable::new("LOG_BUCKET", BUCKET, &[Wake, Manage, Record]));
     DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
             &[Publish, Deliver, Wake, Deadletter, Monitor, Manage]));

@@ -45,8 +45,8 @@ pub use mistakes::{Mistake, Notation, mistakes};
 pub use pressure::{PressureFreshness, PressureResource, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{
-    ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState,
-    ReplayView,
+    ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayResult,
+    ReplaySource, ReplayState, ReplayView,
 };
 pub use resend::{ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};

@@ -22,6 +22,8 @@ pub use held::{Release, Standing};
 pub use link_shares::LinkShares;
 pub use parked::ParkedWalk;
 pub use quota::{Quota, Released};
-pub use replay::{Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable};
+pub use replay::{
+    LogPlace, Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable, SentAgain,
+};
 pub use room::Room;
 pub use speed::{Amount, Order, RunAccount, Speed, Waiting};

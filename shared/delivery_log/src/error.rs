@@ -28,6 +28,15 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The files could not be listed.
+    #[error("failed to list the files of the delivery log")]
+    List(#[source] PortError),
+    /// The time that is asked for has too many files.
+    #[error("the log has more than {0} files in the time that is asked for; begin later")]
+    TooManyFiles(usize),
+    /// Files were merged into others while they were read, each time.
+    #[error("the files of the delivery log were merged while they were read")]
+    Changing,
     /// A file could not be made.
     #[error("failed to make a file of the delivery log")]
     Write(#[source] Box<dyn Error + Send + Sync>),

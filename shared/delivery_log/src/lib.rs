@@ -5,6 +5,7 @@ mod ask;
 mod bloom;
 mod cells;
 mod decode;
+mod delivery_log;
 mod error;
 mod footer;
 mod footer_cache;
@@ -19,6 +20,7 @@ mod schema;
 mod segments;
 mod writer;
 
+pub use self::delivery_log::DeliveryLog;
 pub use self::error::LogError;
 pub use self::list::RecordPage;
 pub use self::log_file::LogFile;

@@ -6,6 +6,7 @@ pub mod catch_panic;
 pub mod delivery_log;
 pub mod drain;
 pub mod fan_out;
+pub mod kept_event;
 pub mod late_answers;
 pub mod lease;
 pub mod link_health;

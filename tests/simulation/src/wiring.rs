@@ -12,10 +12,16 @@ use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
-use posthaste_wake::{Wake, WakePorts};
+use posthaste_wake::{DeliveryLog, Wake, WakePorts};
 
 use crate::ports::{Bucket, Faults, Log, Queue, State};
 use crate::{Chance, ScriptedEndpoint, Worker};
+
+/// The time after which the log is complete, for wake.
+const LOG_DELAY: Duration = Duration::from_secs(5);
+
+/// wake over a world's adapters.
+pub(crate) type WakeFunction = Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
 
 /// The adapters of a world. Their calls are recorded and may fail.
 pub(crate) struct Wiring {
@@ -76,11 +82,13 @@ impl Wiring {
         &self,
         links: LinkHealth<State, ManualClock>,
         topic_max_age: Duration,
-    ) -> Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint>> {
+    ) -> WakeFunction {
         Wake::new(WakePorts {
             deliveries: self.queue(QueueName::Deliveries),
             state: self.state(),
             dead_letters: self.bucket(),
+            log: DeliveryLog::new(self.log()),
+            log_delay: LOG_DELAY,
             registry: self.registry(topic_max_age),
             pressure: PressureReader::new(self.state(), self.clock.clone(), Duration::ZERO),
             links,

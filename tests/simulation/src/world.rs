@@ -17,12 +17,12 @@ use posthaste_record::Record;
 use posthaste_services::{DrainMeter, LinkHealth};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
-use posthaste_wake::{Wake, WakeSettings};
+use posthaste_wake::WakeSettings;
 use tempfile::TempDir;
 
 use crate::names::start;
 use crate::ports::{Bucket, Faults, Log, Queue, State};
-use crate::wiring::Wiring;
+use crate::wiring::{WakeFunction, Wiring};
 use crate::{Chance, ScriptedEndpoint, Worker};
 
 /// The functions, wired up.
@@ -49,7 +49,7 @@ pub struct World {
     wiring: Wiring,
     dead_letters: DeadLetters<TestPorts<Queue, State, Bucket>>,
     redrive: DeadLetters<TestPorts<Queue, State, Bucket>>,
-    wake: Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint>>,
+    wake: WakeFunction,
     record: Record<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>,
     created: Mutex<Created>,
     folder: TempDir,

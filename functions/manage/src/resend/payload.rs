@@ -1,18 +1,14 @@
 //! The payload of an event that is sent again: from the delivery log, the state bucket or a dead letter.
 
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::delivery_log::{DeliveryHistory, Record, ToSendAgain};
-use posthaste_core::events::{Envelope, Event};
-use posthaste_core::model::{LetterPlace, Schema, Subscription, Timestamp};
-use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
+use posthaste_core::delivery_log::ToSendAgain;
+use posthaste_core::events::Event;
+use posthaste_core::model::{LetterPlace, Subscription, Timestamp};
 use posthaste_core::stored::{Restored, WrittenIn, layout};
-use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
-use serde_json::Value;
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::kept_event::KeptEvent;
 
 use crate::answer::ApiError;
 use crate::dead_letters::{CLOCKS_DIFFER_MAX, Placed, Scope, Step, Walk, is_lasting};
@@ -53,40 +49,18 @@ impl<P: Ports> Manage<P> {
         to: &Subscription,
         id: &str,
     ) -> Result<Found, ApiError> {
+        let kept = self.kept(to, id);
         for history in &chosen.with_payload {
-            if let Some(event) = self.payload_in(history, to, id).await? {
-                let letter = self.letter_of(chosen.history, to, id).await;
+            if let Some(event) = kept.event(history).await? {
+                let letter = kept.letter_of(chosen.history).await;
                 return Ok(Found { event, webhook_id: Some(chosen.history.webhook_id()), letter });
             }
         }
         Err(gone(chosen).into())
     }
 
-    /// The dead letter that a delivery became. One that cannot be read is not resolved by sending it again.
-    async fn letter_of(&self, history: &DeliveryHistory, to: &Subscription, id: &str) -> Option<LetterPlace> {
-        let object = history.dead_letter_object.as_ref()?;
-        let (index, _) = self.letter_in(object, to, id).await.ok()??;
-        Some(LetterPlace { object: object.clone(), index })
-    }
-
-    async fn payload_in(
-        &self,
-        history: &DeliveryHistory,
-        to: &Subscription,
-        id: &str,
-    ) -> Result<Option<Event>, ApiError> {
-        let (record, output) = (history.first(), to.delivery_schema);
-        if let Some(payload) = &history.payload {
-            let text = Bytes::from(payload.as_str().to_owned());
-            return Ok(readable(restore_logged(text, schema(record), output)));
-        }
-        if let Some(key) = &history.payload_reference
-            && let Some(object) = self.state.get(key).await?
-        {
-            return Ok(readable(stored_event(object.bytes, record, output)));
-        }
-        let Some(key) = &history.dead_letter_object else { return Ok(None) };
-        Ok(self.letter_in(key, to, id).await?.map(|(_, letter)| letter.event))
+    fn kept<'a>(&'a self, to: &'a Subscription, id: &'a str) -> KeptEvent<'a, P::Store, P::DeadLetters> {
+        KeptEvent { state: &self.state, dead_letters: &self.dead_letters, to, id }
     }
 
     /// The newest dead letter of this id, where the log has no record of the event.
@@ -112,7 +86,7 @@ impl<P: Ports> Manage<P> {
                     return Err(unknown(searched_from, true));
                 }
                 read += 1;
-                let found = match self.letter_in(&key, to, id).await {
+                let found = match self.kept(to, id).letter_in(&key).await {
                     // It is named where dead letters are listed.
                     Err(error) if is_lasting(&error) => continue,
                     found => found?,
@@ -124,60 +98,6 @@ impl<P: Ports> Manage<P> {
             }
         }
     }
-
-    /// The newest dead letter of this id in an object, with its place; `None` if the object is gone too.
-    async fn letter_in(
-        &self,
-        key: &str,
-        to: &Subscription,
-        id: &str,
-    ) -> Result<Option<(usize, Restored)>, PortError> {
-        let Some(object) = self.dead_letters.get(key).await? else { return Ok(None) };
-        let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
-        let own = letters.into_iter().enumerate().filter_map(|(index, letter)| Some((index, letter.ok()?)));
-        let own = own.filter(|(_, letter)| letter.event.id() == id && letter.is_for(&to.created));
-        Ok(own.max_by_key(|(_, letter)| letter.published_at))
-    }
-}
-
-/// The schema in which the event was sent.
-fn schema(record: &Record) -> Schema {
-    let word = record.schema.clone().map(Value::String);
-    word.and_then(|word| serde_json::from_value(word).ok()).unwrap_or_default()
-}
-
-/// The event of a stored payload. What is around a custom event lay in its message alone: it is made of the
-/// record.
-fn stored_event(text: Bytes, record: &Record, output: Schema) -> Result<Event, RestoreError> {
-    let schema = schema(record);
-    if schema != Schema::Custom {
-        return restore_logged(text, schema, output);
-    }
-    let envelope = envelope(record);
-    match output {
-        Schema::Custom => Ok(Event::enveloped(text, Arc::new(envelope))),
-        _ => restore_logged(envelope.around(&text, &[]), schema, output),
-    }
-}
-
-fn envelope(record: &Record) -> Envelope {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
-    Envelope {
-        id: text(&record.event_id),
-        event_time: record.accepted_at.to_event_grid().into_boxed_str(),
-        event_type: text(&record.event_type),
-        data_version: Box::default(),
-        topic: text(&record.event_source),
-        subject: text(&record.event_subject),
-    }
-}
-
-fn readable(event: Result<Event, RestoreError>) -> Option<Event> {
-    event
-        .inspect_err(|error| {
-            tracing::error!(error = error as &dyn Error, "a payload of the delivery log cannot be read");
-        })
-        .ok()
 }
 
 fn gone(chosen: &ToSendAgain<'_>) -> Problem {

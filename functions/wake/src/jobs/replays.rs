@@ -2,6 +2,8 @@
 //! Rules of what may be asked for, and when which event may be sent, are in
 //! [`posthaste_core::release::replay`].
 
+mod log_records;
+mod log_walk;
 mod pick;
 mod records;
 mod sender;
@@ -11,7 +13,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::api::{ReplayReason, ReplaySource, ReplayState};
 use posthaste_core::model::{Status, Timestamp, Topic};
 use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectMeta, ObjectStore, PortError, Ports};
@@ -72,7 +74,11 @@ async fn replay<P: Ports>(run: Run<'_, P>, id: &str, marker: &ObjectMeta) -> Res
     if receiver.subscription.status != Status::Active {
         return job.turn(ports, ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive)).await;
     }
-    resume(run, &mut job, &receiver).await?;
+    if job.record.request.source == ReplaySource::Log {
+        log_walk::resume(run, &mut job, &receiver).await?;
+    } else {
+        resume(run, &mut job, &receiver).await?;
+    }
     if job.record.has_ended() { close(&ports.state, id).await } else { Ok(()) }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
+use posthaste_delivery_log::DeliveryLog;
 use posthaste_ports::Bundle;
 use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::endpoint::MemoryEndpoint;
@@ -16,6 +17,9 @@ type Store = Faulty<MemoryStore>;
 pub(crate) type TestPorts =
     Bundle<Faulty<MemoryQueue>, Store, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
 
+/// The time after which the log is complete.
+pub(crate) const LOG_DELAY: Duration = Duration::from_secs(5);
+
 /// Most objects of a page, whatever is asked for.
 pub(crate) const PAGE: usize = 3;
 
@@ -23,6 +27,7 @@ pub(crate) const PAGE: usize = 3;
 pub(crate) fn ports(
     clock: &ManualClock,
     (store, store_plan): (&MemoryStore, &Plan),
+    log: &MemoryStore,
     (queue, queue_plan): (&MemoryQueue, &Plan),
     seed: u64,
 ) -> WakePorts<TestPorts> {
@@ -31,6 +36,8 @@ pub(crate) fn ports(
         deliveries: Faulty::new(queue.clone(), "deliveries", queue_plan),
         state: store.clone(),
         dead_letters: store.clone(),
+        log: DeliveryLog::new(Faulty::new(log.clone(), "log", &Plan::none())),
+        log_delay: LOG_DELAY,
         registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
         pressure: PressureReader::new(store.clone(), clock.clone(), Duration::ZERO),
         links: LinkHealth::new(store, clock.clone(), HealthSettings::default()),

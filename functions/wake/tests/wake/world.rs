@@ -36,18 +36,31 @@ impl World {
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
-        let wake = Wake::new(ports(&clock, (&store, store_plan), (&queue, queue_plan), 1));
+        let wake =
+            Wake::new(ports(&clock, (&store, store_plan), &MemoryStore::default(), (&queue, queue_plan), 1));
         Self { clock, store, queue, wake }
     }
 
     /// Another instance over the same store and queue.
     pub(crate) fn second(&self) -> TestWake {
-        Wake::new(ports(&self.clock, (&self.store, &Plan::none()), (&self.queue, &Plan::none()), 2))
+        Wake::new(ports(
+            &self.clock,
+            (&self.store, &Plan::none()),
+            &MemoryStore::default(),
+            (&self.queue, &Plan::none()),
+            2,
+        ))
     }
 
     /// Another instance, whose store fails by this plan.
     pub(crate) fn failing(&self, store_plan: &Plan) -> TestWake {
-        Wake::new(ports(&self.clock, (&self.store, store_plan), (&self.queue, &Plan::none()), 3))
+        Wake::new(ports(
+            &self.clock,
+            (&self.store, store_plan),
+            &MemoryStore::default(),
+            (&self.queue, &Plan::none()),
+            3,
+        ))
     }
 
     /// Parks deliveries in one object, due this long from now.

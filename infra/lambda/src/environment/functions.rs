@@ -103,6 +103,8 @@ fn checked_deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
 pub struct WakeEnvironment {
     /// The bucket of dead letters, for replays.
     pub dead_letter_bucket: String,
+    /// The bucket of the delivery log, for replays.
+    pub log_bucket: String,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
     /// When endpoints that fail get no requests, and for how long.
@@ -115,6 +117,7 @@ impl Environment for WakeEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
             dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             links: variables.link_settings(),
             settings: wake_settings(variables),
@@ -224,7 +227,7 @@ const LOG_RETENTION: Duration = Duration::from_hours(7 * 24);
 
 /// The longest time from an attempt until the delivery log has its record: record's batches gather for a
 /// minute, and one that fails comes again.
-const LOG_DELAY: Duration = Duration::from_mins(4);
+pub(crate) const LOG_DELAY: Duration = Duration::from_mins(4);
 
 /// The environment of manage.
 #[derive(Debug, Clone)]

@@ -167,6 +167,8 @@ impl<'a> Adapters<'a> {
             deliveries: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
+            log: self.delivery_log.clone(),
+            log_delay: settings.manage.log.delay,
             registry: self.registry.clone(),
             pressure: self.pressure.clone(),
             links: self.links.clone(),

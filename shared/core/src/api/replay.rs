@@ -10,15 +10,61 @@ use crate::delivery_log::{DeliveryHistory, DeliveryState};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 use crate::word::display_the_word;
 
-/// The dead letters of a subscription that are delivered again, and how fast. A member that is left out
-/// restricts nothing.
+/// The place where a replay finds the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ReplaySource {
+    /// The dead letters.
+    #[default]
+    DeadLetters,
+    /// The delivery log: also events that were delivered.
+    Log,
+}
+
+/// How the delivery of an event ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayResult {
+    /// The endpoint took it.
+    Delivered,
+    /// It was given up: `dead-lettered` or `dropped`.
+    Failed,
+    /// It was given up and is a dead letter.
+    DeadLettered,
+    /// It was given up, and its subscription keeps no such dead letters.
+    Dropped,
+}
+
+impl ReplaySource {
+    /// Whether the dead letters are meant, as where nothing is said.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+    fn is_default(&self) -> bool {
+        *self == Self::DeadLetters
+    }
+}
+
+/// The events of a subscription that are delivered again, and how fast. A member that is left out restricts
+/// nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ReplayRequest {
-    /// Only objects written at this time or later.
+    /// Where the events are found: `deadLetters` when left out.
+    #[serde(default, skip_serializing_if = "ReplaySource::is_default")]
+    #[schema(inline)]
+    pub source: ReplaySource,
+    /// Only events whose delivery ended like this. Only with the source `log`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub result: Option<ReplayResult>,
+    /// Only events whose last attempt was answered with this status, such as `503`, or with one of a class,
+    /// such as `5xx`. Only with the source `log`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Only objects written at this time or later. With the source `log`: only events whose delivery ended at
+    /// this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IsoTimestamp>,
-    /// Only objects written before this time.
+    /// Only objects written before this time, or events whose delivery ended before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<IsoTimestamp>,
     /// Only events that were given up for this reason.
@@ -29,7 +75,7 @@ pub struct ReplayRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
     /// Only these objects, by their keys as a list shows them. They must be the subscription's own. At most
-    /// 1000.
+    /// 1000. Only with the source `deadLetters`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     /// Whether to include events that were accepted for an earlier subscription of this name, or on an

@@ -83,6 +83,11 @@ impl DeliveryHistory {
         self.records.iter().filter(|record| record.kind == Kind::Attempt)
     }
 
+    /// The record that says the state.
+    pub fn decisive(&self) -> &Record {
+        decisive(&self.records)
+    }
+
     /// The first record. It says what the event is: its source, type, subject and times.
     pub fn first(&self) -> &Record {
         &self.records[0]

@@ -3,12 +3,14 @@
 //! id is a [`Resend`], which manage sends.
 
 mod again;
+mod log_place;
 mod pace;
 mod resend;
 mod selection;
 mod sending;
 
+pub use log_place::LogPlace;
 pub use pace::{PACE_HORIZON, Pace};
 pub use resend::Resend;
 pub use selection::{ReplayRequestError, Selection};
-pub use sending::{Replay, ReplayMessage, Sendable};
+pub use sending::{Replay, ReplayMessage, Sendable, SentAgain};

@@ -1,8 +1,8 @@
 //! The record of a replay, and the marker of one that has not ended.
 //!
 //! Keys `replays/{id}.json` and `replaying/{id}`; the marker is empty, so that wake looks at no others.
-//! Versions 1 and 2; written by manage and wake by conditional put, read by both, deleted by wake after
-//! [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`.
+//! Versions 1 to 3; written by manage and wake by conditional put, read by both, deleted by wake after
+//! [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`, `replay-v3.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -10,7 +10,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::format::{Format, FormatError, render};
-use crate::api::{IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplayState, ReplayView};
+use crate::api::{
+    IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplaySource, ReplayState, ReplayView,
+};
 use crate::model::{Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all replays.
@@ -47,7 +49,7 @@ pub fn replaying(id: &str) -> String {
     format!("{REPLAYING}{id}")
 }
 
-const FORMAT: Format = Format { name: "the record of a replay", newest: VERSION_2 };
+const FORMAT: Format = Format { name: "the record of a replay", newest: VERSION_3 };
 
 /// The version of a replay without an identity that leaves out what is former: one of an older program.
 const VERSION_1: u32 = 1;
@@ -55,6 +57,9 @@ const VERSION_1: u32 = 1;
 /// The version of one with an identity. An older program would send on what was accepted for another creation
 /// of the subscription: it leaves such a replay to a newer one.
 const VERSION_2: u32 = 2;
+
+/// The version of one from the delivery log. An older program would send dead letters instead.
+const VERSION_3: u32 = 3;
 
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +96,9 @@ pub struct ReplayRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayProgress {
-    /// The objects up to this key were looked at to their ends.
+    /// The objects up to this key were looked at to their ends. Of a replay from the delivery log: the place
+    /// up to which records were looked at, as [`LogPlace`](crate::release::LogPlace)
+    /// writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// An object after that which was looked at in part.
@@ -145,8 +152,13 @@ impl ReplayRecord {
     ) -> Self {
         let identity = created.identity();
         let is_version_1 = identity.is_none() && !request.include_former;
+        let v = match request.source {
+            ReplaySource::Log => VERSION_3,
+            ReplaySource::DeadLetters if is_version_1 => VERSION_1,
+            ReplaySource::DeadLetters => VERSION_2,
+        };
         Self {
-            v: if is_version_1 { VERSION_1 } else { VERSION_2 },
+            v,
             id,
             topic,
             subscription,

@@ -26,7 +26,7 @@ use posthaste_testkit::recorded::{Calls, Operation};
 use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, TestPorts, records};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_tests_aws::lingering::lingering;
-use posthaste_wake::{Wake, WakePorts};
+use posthaste_wake::{DeliveryLog, Wake, WakePorts};
 use serde_json::{Value, json};
 
 use crate::bill::{Bill, Requests};
@@ -64,6 +64,7 @@ type Queue = Recorded<SqsQueue<ManualClock>>;
 type Store = Recorded<S3Store>;
 type DeliverFunction =
     Deliver<Bundle<Queue, Store, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>;
+type WakeFunction = Wake<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
 type RecordFunction = Record<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
 type MonitorFunction = Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>;
 
@@ -81,7 +82,7 @@ pub(crate) struct World {
     publish: Arc<Publish<TestPorts<Queue, Store>>>,
     deliver: DeliverFunction,
     drain: DrainPost<Store, ManualClock>,
-    wake: Wake<TestPorts<Queue, Store>>,
+    wake: WakeFunction,
     monitor: MonitorFunction,
     /// The queue of records, as its mapping has it.
     records: SqsQueue<ManualClock>,
@@ -159,11 +160,13 @@ impl Wiring {
         Deliver::new(ports, DeliverSettings { records, delivery_log, ..DeliverSettings::default() })
     }
 
-    fn wake(&self) -> Wake<TestPorts<Queue, Store>> {
+    fn wake(&self) -> WakeFunction {
         Wake::new(WakePorts {
             deliveries: self.recorded(QueueName::Deliveries),
             state: self.state(),
             dead_letters: self.state(),
+            log: DeliveryLog::new(self.state()),
+            log_delay: Duration::ZERO,
             registry: self.registry(Duration::ZERO),
             pressure: self.pressure(),
             links: self.links(),

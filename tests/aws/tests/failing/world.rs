@@ -19,7 +19,7 @@ use posthaste_simulation::{ScriptedEndpoint, event, start};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::{ManualClock, records};
 use posthaste_tests_aws::emulator::{Emulator, Tool};
-use posthaste_wake::{Wake, WakePorts};
+use posthaste_wake::{DeliveryLog, Wake, WakePorts};
 use serde_json::json;
 
 use crate::clients::{Sdk, clients};
@@ -136,6 +136,8 @@ impl World {
             deliveries: emulated.queue(QueueName::Deliveries),
             state: emulated.state(),
             dead_letters: emulated.state(),
+            log: DeliveryLog::new(emulated.state()),
+            log_delay: Duration::ZERO,
             registry: emulated.registry(),
             pressure: PressureReader::new(emulated.state(), SystemClock, Duration::ZERO),
             links: emulated.links(),

@@ -5,6 +5,7 @@
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::release::ReplayRequestError;
 use posthaste_core::stored::{FormatError, ReplayRecord, layout};
+use posthaste_delivery_log::LogError;
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::RegistryError;
 use posthaste_services::catch_panic::Panicked;
@@ -26,6 +27,10 @@ pub(super) enum ReplayError {
     List(#[source] PortError),
     #[error("failed to read a dead-letter object")]
     Read(#[source] PortError),
+    #[error("failed to read the delivery log")]
+    Log(#[source] LogError),
+    #[error("failed to read an event of the delivery log")]
+    Event(#[source] PortError),
     #[error("failed to queue some of the events")]
     Send(#[source] PortError),
     #[error("failed in the middle")]

@@ -154,7 +154,7 @@ impl<P: Ports> Walk<'_, P> {
 }
 
 /// Tells whether back pressure lets replays through: they are the first that it holds back.
-async fn takes_bulk<S: ObjectStore, C: Clock>(pressure: &PressureReader<S, C>) -> bool {
+pub(super) async fn takes_bulk<S: ObjectStore, C: Clock>(pressure: &PressureReader<S, C>) -> bool {
     if pressure.admit(Tier::Bulk).await.is_held_back() {
         return false;
     }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::ReplayRequest;
+use crate::api::{ReplayRequest, ReplayResult, ReplaySource};
+use crate::delivery_log::{DeliveryHistory, LogResult, Origin, Record, RecordFilter, StatusRange};
 use crate::model::{
-    Created, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX, SubscriptionName,
-    Timestamp, TopicName,
+    Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX, Subscription,
+    SubscriptionName, Timestamp, TopicName,
 };
 use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
 
@@ -24,6 +25,15 @@ pub enum ReplayRequestError {
     /// Too many.
     #[error("{0} keys, expected at most {REPLAY_KEYS_MAX}")]
     Keys(usize),
+    /// A member that only replays from the delivery log have.
+    #[error("only a replay with the source log has this member")]
+    OnlyOfLog(&'static str),
+    /// A member that only replays of dead letters have.
+    #[error("only a replay with the source deadLetters has this member")]
+    OnlyOfDeadLetters(&'static str),
+    /// Neither a status nor a class.
+    #[error("not a status such as 503, nor a class such as 5xx")]
+    Status,
     /// A message kept because it cannot be read.
     #[error("what lies under {} could not be read as a message and cannot be replayed", layout::MALFORMED)]
     Malformed {
@@ -48,10 +58,15 @@ impl ReplayRequestError {
             Self::Rate(_) => "ratePerSecond".to_owned(),
             Self::Types(_) => "types".to_owned(),
             Self::Keys(_) => "keys".to_owned(),
+            Self::Status => "status".to_owned(),
+            Self::OnlyOfLog(member) | Self::OnlyOfDeadLetters(member) => (*member).to_owned(),
             Self::Malformed { index } | Self::Foreign { index, .. } => format!("keys[{index}]"),
         }
     }
 }
+
+/// The results with which a delivery has ended.
+const ENDED: [LogResult; 3] = [LogResult::Delivered, LogResult::DeadLettered, LogResult::Dropped];
 
 /// A request that can be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +80,9 @@ pub struct Selection {
     rate_per_second: u32,
     include_former: bool,
     include_resolved: bool,
+    source: ReplaySource,
+    result: Option<ReplayResult>,
+    status: Option<StatusRange>,
 }
 
 impl ReplayRecord {
@@ -96,6 +114,9 @@ impl Selection {
             return Err(ReplayRequestError::Types(request.types.len()));
         }
         check_keys(&request.keys, &prefix)?;
+        check_source(request)?;
+        let status = request.status.as_deref();
+        let status = status.map(|text| StatusRange::parse(text).ok_or(ReplayRequestError::Status));
         Ok(Self {
             prefix,
             from,
@@ -106,6 +127,9 @@ impl Selection {
             rate_per_second,
             include_former: request.include_former,
             include_resolved: request.include_resolved,
+            source: request.source,
+            result: request.result,
+            status: status.transpose()?,
         })
     }
 
@@ -140,6 +164,62 @@ impl Selection {
         self.include_resolved
     }
 
+    /// Whether the events are those of the delivery log.
+    pub fn is_of_log(&self) -> bool {
+        self.source == ReplaySource::Log
+    }
+
+    /// The time from which on deliveries of the log count; `None` for all that it has.
+    pub fn from(&self) -> Option<Timestamp> {
+        self.from
+    }
+
+    /// The time before which they count.
+    pub fn to(&self) -> Timestamp {
+        self.to
+    }
+
+    /// The records of the log that may end a selected delivery, of this time.
+    pub fn records(&self, from: Timestamp, to: Timestamp, of: &Subscription) -> RecordFilter {
+        let mut types = self.types.iter();
+        let event_type = types.next().filter(|_| types.next().is_none()).cloned();
+        RecordFilter {
+            topic: Some(of.topic.folded().to_owned()),
+            subscription: Some(of.name.folded().to_owned()),
+            event_type,
+            from: Some(from),
+            to: Some(to),
+            ..RecordFilter::default()
+        }
+    }
+
+    /// Whether a record says that a selected delivery has ended: one that a producer made, for the
+    /// subscription of this creation. What a replay sent is no part of another one.
+    pub fn takes_record(&self, record: &Record, created: &Created) -> bool {
+        let has_result = match self.result {
+            None => ENDED.contains(&record.result),
+            Some(ReplayResult::Delivered) => record.result == LogResult::Delivered,
+            Some(ReplayResult::Failed) => {
+                matches!(record.result, LogResult::DeadLettered | LogResult::Dropped)
+            }
+            Some(ReplayResult::DeadLettered) => record.result == LogResult::DeadLettered,
+            Some(ReplayResult::Dropped) => record.result == LogResult::Dropped,
+        };
+        let is_first = !matches!(record.origin, Origin::Replay | Origin::Resend);
+        let identity = record.identity.as_deref().and_then(Identity::parse);
+        let is_own = self.include_former || created.accepted(identity, record.accepted_at);
+        let has_type = self.types.is_empty()
+            || record.event_type.as_ref().is_some_and(|event_type| self.types.contains(event_type));
+        let has_reason = self.reason.is_none() || record.reason == self.reason;
+        has_result && is_first && is_own && has_type && has_reason
+    }
+
+    /// Whether the last attempt of a delivery had a status that was asked for.
+    pub fn takes_status(&self, history: &DeliveryHistory) -> bool {
+        let last = history.attempts().last().and_then(|attempt| attempt.status);
+        self.status.is_none_or(|asked| last.is_some_and(|status| asked.contains(status)))
+    }
+
     /// Whether an event was asked for by the subscription of this creation.
     pub fn takes_event(&self, letter: &Restored, created: &Created) -> bool {
         if !self.include_former && !letter.is_for(created) {
@@ -147,6 +227,15 @@ impl Selection {
         }
         let has_reason = self.reason.as_deref().is_none_or(|reason| *letter.reason == *reason);
         has_reason && (self.types.is_empty() || self.types.contains(letter.event.event_type()))
+    }
+}
+
+fn check_source(request: &ReplayRequest) -> Result<(), ReplayRequestError> {
+    match request.source {
+        ReplaySource::Log if !request.keys.is_empty() => Err(ReplayRequestError::OnlyOfDeadLetters("keys")),
+        ReplaySource::DeadLetters if request.result.is_some() => Err(ReplayRequestError::OnlyOfLog("result")),
+        ReplaySource::DeadLetters if request.status.is_some() => Err(ReplayRequestError::OnlyOfLog("status")),
+        ReplaySource::Log | ReplaySource::DeadLetters => Ok(()),
     }
 }
 

@@ -9,13 +9,14 @@ use super::again::{Receiver, stored_payload};
 use super::pace::Pace;
 use crate::attempt::settle::wait;
 use crate::attempt::{EventSize, Pack, Wait};
+use crate::events::Event;
 use crate::model::{Entry, LetterPlace, Marks, Schema, Subscription, Timestamp, hex};
 use crate::stored::Restored;
 use crate::stored::delivery::render_delivery;
 
-/// Bytes that the marks of a replayed event take in its message, beside the replay's id and the object's key.
+/// Bytes that the marks of a replayed event take in its message, beside their texts.
 const MARKS_BYTES: usize =
-    r#""replayed":true,"run":"","letter":{"object":"","index":18446744073709551615},"#.len();
+    r#""replayed":true,"run":"","webhookId":"","letter":{"object":"","index":18446744073709551615},"#.len();
 
 /// The data that all events of a replay share.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +36,21 @@ pub struct Sendable {
     pub index: usize,
     /// The dead letter.
     pub letter: Restored,
+}
+
+/// An event that is sent again.
+#[derive(Debug, Clone)]
+pub struct SentAgain {
+    /// Its place among the events that were looked at.
+    pub index: usize,
+    /// The event.
+    pub event: Event,
+    /// The key of the new delivery.
+    pub key: String,
+    /// Its dead letter, if it has one.
+    pub letter: Option<LetterPlace>,
+    /// The `webhook-id` that it keeps; `None` where its key makes one.
+    pub webhook_id: Option<String>,
 }
 
 /// A message for the delivery queue.
@@ -62,8 +78,20 @@ impl Replay<'_> {
         pace: &mut Pace,
         now: Timestamp,
     ) -> Vec<ReplayMessage> {
-        let entries: Vec<_> = events.iter().map(|event| self.entry(key, event, now)).collect();
-        let sizes: Vec<_> = entries.iter().map(|entry| self.size(key, entry)).collect();
+        let events = events.iter().map(|event| SentAgain {
+            index: event.index,
+            event: event.letter.event.clone(),
+            key: self.key(key, event.index),
+            letter: Some(LetterPlace { object: key.to_owned(), index: event.index }),
+            webhook_id: None,
+        });
+        self.messages_of(&events.collect::<Vec<_>>(), pace, now)
+    }
+
+    /// The same of any events.
+    pub fn messages_of(&self, events: &[SentAgain], pace: &mut Pace, now: Timestamp) -> Vec<ReplayMessage> {
+        let entries: Vec<_> = events.iter().map(|event| self.entry(event, now)).collect();
+        let sizes: Vec<_> = entries.iter().map(size).collect();
         let second = Pack { items_max: pace.at_once(), bytes_preferred: usize::MAX };
         let mut messages = Vec::new();
         for run in self.subscription.batching.messages(&sizes) {
@@ -81,19 +109,19 @@ impl Replay<'_> {
 
     fn message(
         &self,
-        events: &[Sendable],
+        events: &[SentAgain],
         entries: Vec<Entry>,
         due: Timestamp,
         now: Timestamp,
     ) -> ReplayMessage {
-        let schema = events.first().map_or(Schema::default(), |event| event.letter.event.schema());
+        let schema = events.first().map_or(Schema::default(), |event| event.event.schema());
         let delivery = self.receiver().delivery(schema, entries, due, now);
         let delay_secs = match wait(due, now) {
             Wait::Queue { delay_secs } => delay_secs,
             // The pace does not reach that far.
             Wait::Parked => 0,
         };
-        let payloads = delivery.events.iter().zip(events.iter().map(|event| &event.letter.event));
+        let payloads = delivery.events.iter().zip(events.iter().map(|event| &event.event));
         let payloads = payloads.filter_map(stored_payload).collect();
         ReplayMessage {
             payloads,
@@ -104,21 +132,20 @@ impl Replay<'_> {
         }
     }
 
-    fn entry(&self, key: &str, event: &Sendable, now: Timestamp) -> Entry {
-        let letter = LetterPlace { object: key.to_owned(), index: event.index };
-        let run = Some(self.id.to_owned());
-        let marks = Marks { replayed: true, run, letter: Some(letter), ..Marks::default() };
-        self.receiver().entry(&event.letter.event, self.key(key, event.index), marks, now)
+    fn entry(&self, event: &SentAgain, now: Timestamp) -> Entry {
+        let SentAgain { event, key, letter, webhook_id, .. } = event;
+        let (run, letter, webhook_id) = (Some(self.id.to_owned()), letter.clone(), webhook_id.clone());
+        let marks = Marks { replayed: true, run, letter, webhook_id, ..Marks::default() };
+        self.receiver().entry(event, key.clone(), marks, now)
     }
 
     fn receiver(&self) -> Receiver<'_> {
         Receiver { subscription: self.subscription, default_time_to_live: self.default_time_to_live }
     }
 
-    /// The size of an event with its marks, which only events that are sent again have.
-    fn size(&self, object: &str, entry: &Entry) -> EventSize {
-        let size = EventSize::of(&entry.payload, entry.envelope.as_deref());
-        EventSize { message: size.message + MARKS_BYTES + self.id.len() + object.len(), ..size }
+    /// The key of a delivery of the log that is sent again.
+    pub fn key_of(&self, delivery_key: &str) -> String {
+        self.key(delivery_key, 0)
     }
 
     /// A key that is new with every replay, and the same when one replay sends an event twice after a crash,
@@ -129,11 +156,20 @@ impl Replay<'_> {
     }
 }
 
+/// The size of an event with its marks, which only events that are sent again have.
+fn size(entry: &Entry) -> EventSize {
+    let size = EventSize::of(&entry.payload, entry.envelope.as_deref());
+    let texts = [entry.marks.run.as_ref(), entry.marks.webhook_id.as_ref()];
+    let letter = entry.marks.letter.as_ref().map(|letter| &letter.object);
+    let texts = texts.into_iter().chain([letter]).flatten().map(String::len).sum::<usize>();
+    EventSize { message: size.message + MARKS_BYTES + texts, ..size }
+}
+
 /// Cuts events into runs of one schema. In an object of ours all have the same.
-fn alike(events: &[Sendable]) -> Vec<std::ops::Range<usize>> {
+fn alike(events: &[SentAgain]) -> Vec<std::ops::Range<usize>> {
     let mut start = 0;
-    let runs = events.chunk_by(|one, other| one.letter.event.schema() == other.letter.event.schema());
-    let range = |run: &[Sendable]| {
+    let runs = events.chunk_by(|one, other| one.event.schema() == other.event.schema());
+    let range = |run: &[SentAgain]| {
         let range = start..start + run.len();
         start = range.end;
         range
@@ -217,7 +253,9 @@ mod tests {
         let billing = subscription(json!({}));
         let replay = Replay { id: "r", subscription: &billing, default_time_to_live: None };
         let soon = NOW + Duration::from_mins(7);
-        let entry = replay.entry("k", &events(1, &soon.to_string())[0], NOW);
+        let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
+        let messages = replay.messages("k", &events(1, &soon.to_string()), &mut pace, NOW);
+        let entry = &parse_delivery(&messages[0].body).unwrap().events[0];
         assert_eq!(entry.expires_at, soon);
     }
 

@@ -1,20 +1,17 @@
-//! The delivery log as this function reads it: its files are listed, and then searched side by side.
+//! The delivery log over its store: its files are listed, and then searched side by side.
 
 use std::collections::BTreeMap;
 use std::future::ready;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{Cursor, LogHour, LookUp, RecordFilter, time_in_id};
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{LogError, LogFile, LogReader, LookedUp};
 use posthaste_ports::{Evict, Evicted, ObjectStore};
 use posthaste_services::pages::objects;
 
-use crate::answer::{ApiError, unavailable};
-
-pub(crate) use posthaste_delivery_log::RecordPage;
+use crate::{LogError, LogFile, LogReader, LookedUp, RecordPage};
 
 /// Most bytes of footers that are kept. Those of a day of ten million records take 3.2 MB (measured).
 const FOOTER_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -55,11 +52,11 @@ impl<S: ObjectStore> DeliveryLog<S> {
 
     /// The records of an event, searched while `has_time`. If there are none since the time in its id, all
     /// are searched: the clock of its producer may be ahead.
-    pub(crate) async fn event(
+    pub async fn event(
         &self,
         look_up: LookUp,
         has_time: impl Fn() -> bool + Send + Sync,
-    ) -> Result<LookedUp, ApiError> {
+    ) -> Result<LookedUp, LogError> {
         let found = self.look_up(&look_up, &has_time).await?;
         let has_time_in_id = look_up.event_id.as_deref().and_then(time_in_id).is_some();
         if !found.records.is_empty() || found.searched_from.is_some() || !has_time_in_id {
@@ -72,25 +69,25 @@ impl<S: ObjectStore> DeliveryLog<S> {
         &self,
         look_up: &LookUp,
         has_time: &(impl Fn() -> bool + Sync),
-    ) -> Result<LookedUp, ApiError> {
+    ) -> Result<LookedUp, LogError> {
         for _ in 0..=LISTED_AGAIN_MAX {
             let files = self.files(look_up.earliest(), look_up.to).await?;
             match self.reader.look_up_while(&files, look_up, has_time).await {
                 Err(error) if error.is_gone() => {}
-                found => return Ok(found?),
+                found => return found,
             }
         }
-        Err(unavailable().into())
+        Err(LogError::Changing)
     }
 
     /// The newest records that a filter selects, at most `limit`. Hours are read from the newest back, until
     /// there are enough. While `has_time`, the walk goes on.
-    pub(crate) async fn list(
+    pub async fn list(
         &self,
         filter: &RecordFilter,
         limit: usize,
         has_time: impl Fn() -> bool + Send + Sync,
-    ) -> Result<RecordPage, ApiError> {
+    ) -> Result<RecordPage, LogError> {
         for _ in 0..=LISTED_AGAIN_MAX {
             let files = self.files(filter.from, filter.latest()).await?;
             let page = match filter.webhook_id {
@@ -99,10 +96,10 @@ impl<S: ObjectStore> DeliveryLog<S> {
             };
             match page {
                 Err(error) if error.is_gone() => {}
-                page => return Ok(page?),
+                page => return page,
             }
         }
-        Err(unavailable().into())
+        Err(LogError::Changing)
     }
 
     async fn walk(
@@ -143,8 +140,16 @@ impl<S: ObjectStore> DeliveryLog<S> {
         stream::iter(pages).buffered(HOURS_AT_ONCE_MAX).try_collect().await
     }
 
+    /// The time before which the log has nothing; `None` if it is empty.
+    pub async fn begins(&self) -> Result<Option<Timestamp>, LogError> {
+        let files = objects(self.reader.store(), "", None);
+        let hours = files.try_filter_map(|object| ready(Ok(LogFile::new(object.key, object.size))));
+        let first = pin!(hours).try_next().await.map_err(LogError::List)?;
+        Ok(first.map(|file| file.hour.start()))
+    }
+
     /// The files that may have records of this time.
-    async fn files(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Vec<LogFile>, ApiError> {
+    async fn files(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Vec<LogFile>, LogError> {
         let after = from.map(|from| LogHour::of(from).prefix());
         let end = to.map(|to| LogHour::of(LogHour::of(to).end()).prefix());
         let files: Vec<_> = objects(self.reader.store(), "", after)
@@ -152,8 +157,9 @@ impl<S: ObjectStore> DeliveryLog<S> {
             .take(FILES_MAX + 1)
             .try_filter_map(|object| ready(Ok(LogFile::new(object.key, object.size))))
             .try_collect()
-            .await?;
-        if files.len() > FILES_MAX { Err(too_many().into()) } else { Ok(files) }
+            .await
+            .map_err(LogError::List)?;
+        if files.len() > FILES_MAX { Err(LogError::TooManyFiles(FILES_MAX)) } else { Ok(files) }
     }
 }
 
@@ -176,12 +182,6 @@ fn hours(files: Vec<LogFile>, filter: &RecordFilter) -> Vec<Hour> {
         hours.entry(file.hour).or_default().push(file);
     }
     hours.into_iter().rev().collect()
-}
-
-fn too_many() -> Problem {
-    let detail =
-        format!("the log has more than {FILES_MAX} files in the time that is asked for; begin later");
-    Problem::new(ProblemKind::BadRequest).member("from").detail(detail)
 }
 
 impl<S: ObjectStore + 'static> Evict for DeliveryLog<S> {

@@ -1,0 +1,47 @@
+//! The dry run of a replay from the delivery log: counts the newest records, for a limited time.
+
+use posthaste_core::api::ReplayPreview;
+use posthaste_core::delivery_log::histories;
+use posthaste_core::model::{Subscription, Timestamp};
+use posthaste_core::release::Selection;
+use posthaste_ports::{Clock, Ports};
+
+use crate::answer::ApiError;
+use crate::events::LIST_TIME_MAX;
+use crate::manage::Manage;
+
+/// Most records that are read, some 10 MB.
+const RECORDS_MAX: usize = 10_000;
+
+/// Most ids that are shown.
+const IDS_MAX: usize = 10;
+
+impl<P: Ports> Manage<P> {
+    /// Counts what a replay would send now. Dead letters that are resolved count too.
+    pub(super) async fn log_preview(
+        &self,
+        selection: &Selection,
+        to: &Subscription,
+    ) -> Result<ReplayPreview, ApiError> {
+        let from = selection.from().unwrap_or(Timestamp::EPOCH);
+        let mut filter = selection.records(from, selection.to(), to);
+        filter.without_payload = true;
+        let until = self.clock.monotonic() + LIST_TIME_MAX;
+        let page = self.log.list(&filter, RECORDS_MAX, || self.clock.monotonic() < until).await?;
+        let is_complete = page.next.is_none() && page.damaged.is_empty();
+        let mut preview = ReplayPreview { is_complete, ..ReplayPreview::default() };
+        for history in histories(page.records) {
+            let ended = history.decisive();
+            if !selection.takes_record(ended, &to.created) || !selection.takes_status(&history) {
+                continue;
+            }
+            preview.events += 1;
+            let reason = ended.reason.clone().unwrap_or_else(|| ended.result.as_str().to_owned());
+            *preview.by_reason.entry(reason).or_default() += 1;
+            if preview.ids.len() < IDS_MAX {
+                preview.ids.extend(ended.event_id.clone());
+            }
+        }
+        Ok(preview)
+    }
+}

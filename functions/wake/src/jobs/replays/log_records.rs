@@ -1,0 +1,95 @@
+//! The records of the delivery log that a replay looks at: the oldest first, some at a time.
+
+use std::time::Duration;
+
+use posthaste_core::delivery_log::{Cursor, Record, RecordFilter};
+use posthaste_core::model::{Subscription, Timestamp};
+use posthaste_core::release::{LogPlace, Selection};
+use posthaste_delivery_log::{LogError, RecordPage};
+use posthaste_ports::Ports;
+
+use crate::run::Run;
+
+/// Most records of one read. A crash sends those of one read again, under the same keys.
+const RECORDS_MAX: usize = 200;
+
+/// Longest part of the log that is read at once, so that few files are open.
+const LENGTH_MAX: Duration = Duration::from_hours(1);
+
+/// Shortest part: records have times in milliseconds.
+const LENGTH_MIN: Duration = Duration::from_millis(1);
+
+/// Most records of one millisecond: more than an invocation of deliver has.
+const RECORDS_OF_A_MILLISECOND_MAX: usize = 20_000;
+
+/// A part of the log.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// Its records, the oldest first.
+    pub(super) records: Vec<Record>,
+    /// Where it ends.
+    pub(super) end: Timestamp,
+}
+
+/// Reads parts. Lists of the log are newest first, so that a part is made shorter until one list has it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    length: Duration,
+}
+
+impl Parts {
+    pub(super) fn new() -> Self {
+        Self { length: LENGTH_MAX }
+    }
+
+    /// The next part after a place, which ends before `to`.
+    pub(super) async fn next<P: Ports>(
+        &mut self,
+        run: Run<'_, P>,
+        (selection, of): (&Selection, &Subscription),
+        after: &LogPlace,
+        to: Timestamp,
+    ) -> Result<Part, LogError> {
+        loop {
+            let end = after.end(self.length, to);
+            let filter = selection.records(after.time, end, of);
+            let page = list(run, &filter).await?;
+            let Some(next) = page.next else {
+                self.length = (self.length * 2).min(LENGTH_MAX);
+                return Ok(part(page.records, after, end));
+            };
+            if self.length == LENGTH_MIN {
+                let records = rest(run, &filter, page.records, next).await?;
+                return Ok(part(records, after, end));
+            }
+            self.length = (self.length / 2).max(LENGTH_MIN);
+        }
+    }
+}
+
+fn part(mut records: Vec<Record>, after: &LogPlace, end: Timestamp) -> Part {
+    records.retain(|record| after.is_before(record));
+    records.sort_by(|one, other| (one.time, &one.record_id).cmp(&(other.time, &other.record_id)));
+    Part { records, end }
+}
+
+async fn list<P: Ports>(run: Run<'_, P>, filter: &RecordFilter) -> Result<RecordPage, LogError> {
+    // A list that is cut short for want of time would look like one with more records.
+    run.ports.log.list(filter, RECORDS_MAX, || true).await
+}
+
+/// The other records of a millisecond.
+async fn rest<P: Ports>(
+    run: Run<'_, P>,
+    filter: &RecordFilter,
+    mut records: Vec<Record>,
+    next: Cursor,
+) -> Result<Vec<Record>, LogError> {
+    let mut next = Some(next);
+    while let Some(after) = next.filter(|_| records.len() < RECORDS_OF_A_MILLISECOND_MAX) {
+        let page = list(run, &RecordFilter { after: Some(after), ..filter.clone() }).await?;
+        records.extend(page.records);
+        next = page.next;
+    }
+    Ok(records)
+}

@@ -1,0 +1,253 @@
+//! The walk of one replay through the delivery log: read some records, send the events whose deliveries ended
+//! with them, write how far the walk has come.
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::delivery_log::{DeliveryHistory, Kind, LogResult, LookUp, Record, histories};
+use posthaste_core::model::Timestamp;
+use posthaste_core::release::{LogPlace, Pace, Replay, Selection, SentAgain};
+use posthaste_ports::{Clock, ErrorKind, Ports};
+use posthaste_services::kept_event::KeptEvent;
+use posthaste_services::resolved::resolved_letters;
+
+use super::log_records::{Part, Parts};
+use super::pick::chain;
+use super::records::{Job, ReplayError};
+use super::sender::send;
+use super::walk::{Receiver, takes_bulk};
+use crate::ports::WakePorts;
+use crate::run::Run;
+
+/// Deliveries that are looked up side by side.
+const LOOK_UPS_AT_ONCE: usize = 8;
+
+/// The reason why an event cannot be sent.
+const NO_PAYLOAD: &str = "neither the delivery log nor a dead letter has its payload";
+
+/// One replay in one run.
+struct LogWalk<'a, P: Ports> {
+    run: Run<'a, P>,
+    job: &'a mut Job,
+    to: &'a Receiver,
+    selection: Selection,
+    pace: Pace,
+    place: LogPlace,
+}
+
+/// The events of a part that were looked at.
+#[derive(Debug, Default)]
+struct Picked {
+    sent: Vec<SentAgain>,
+    /// Their ids.
+    ids: Vec<String>,
+    /// The number of events whose dead letters are resolved.
+    resolved: u64,
+    /// The ids of events that cannot be sent, and why.
+    failed: Vec<(String, String)>,
+}
+
+impl Picked {
+    fn add(&mut self, record: &Record, fate: Fate) {
+        let id = || record.event_id.clone().unwrap_or_else(|| record.delivery_key.clone());
+        match fate {
+            Fate::Sent(event) => {
+                self.sent.push(SentAgain { index: self.sent.len(), ..*event });
+                self.ids.push(id());
+            }
+            Fate::Passed => {}
+            Fate::Resolved => self.resolved += 1,
+            Fate::Failed(why) => self.failed.push((id(), why.to_owned())),
+        }
+    }
+}
+
+/// What becomes of a record's event.
+enum Fate {
+    /// It is sent again.
+    Sent(Box<SentAgain>),
+    /// It was not asked for, or its delivery has not ended with this record.
+    Passed,
+    /// Its dead letter is resolved.
+    Resolved,
+    /// It cannot be sent.
+    Failed(&'static str),
+}
+
+/// Continues a replay where its record says, until its end or until this run must stop.
+pub(super) async fn resume<P: Ports>(
+    run: Run<'_, P>,
+    job: &mut Job,
+    to: &Receiver,
+) -> Result<(), ReplayError> {
+    let selection = job.record.selection().map_err(ReplayError::Request)?;
+    let progress = &job.record.progress;
+    let pace = Pace::new(selection.rate_per_second(), progress.paced_until, run.ports.clock.now());
+    let begun = progress.after.as_deref().and_then(LogPlace::parse);
+    let place = begun.unwrap_or_else(|| LogPlace::before(selection.from().unwrap_or(Timestamp::EPOCH)));
+    LogWalk { run, job, to, selection, pace, place }.walk().await
+}
+
+impl<P: Ports> LogWalk<'_, P> {
+    async fn walk(&mut self) -> Result<(), ReplayError> {
+        let ports = self.run.ports;
+        let mut parts = Parts::new();
+        self.begin().await?;
+        loop {
+            if !self.run.has_time() || self.pace.room() == 0 {
+                return self.save().await;
+            }
+            if !takes_bulk(&ports.pressure).await {
+                return self.job.turn(ports, ReplayState::Waiting, Some(ReplayReason::Pressure)).await;
+            }
+            let to = self.selection.to().min(self.complete_until());
+            if self.place.time >= to {
+                let is_done = to == self.selection.to();
+                self.save().await?;
+                return if is_done { self.job.turn(ports, ReplayState::Done, None).await } else { Ok(()) };
+            }
+            let of = (&self.selection, &*self.to.subscription);
+            let read = parts.next(self.run, of, &self.place, to).await;
+            let replayed = match read.map_err(ReplayError::Log) {
+                Ok(part) => self.replay_part(part).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = replayed {
+                let record = &mut self.job.record;
+                (record.state, record.reason) = (ReplayState::Waiting, Some(ReplayReason::Unavailable));
+                self.save().await?;
+                return Err(error);
+            }
+        }
+    }
+
+    /// The time up to which every record has come into the log.
+    fn complete_until(&self) -> Timestamp {
+        let WakePorts { clock, log_delay, .. } = self.run.ports;
+        let delay = u64::try_from(log_delay.as_millis()).unwrap_or(u64::MAX);
+        Timestamp::from_millis(clock.now().as_millis().saturating_sub(delay))
+    }
+
+    /// Goes on where the log begins.
+    async fn begin(&mut self) -> Result<(), ReplayError> {
+        let begins = self.run.ports.log.begins().await.map_err(ReplayError::Log)?;
+        let begins = LogPlace::before(begins.unwrap_or_else(|| self.selection.to()));
+        self.place = self.place.clone().max(begins);
+        Ok(())
+    }
+
+    async fn save(&mut self) -> Result<(), ReplayError> {
+        let progress = &mut self.job.record.progress;
+        progress.after = Some(self.place.text());
+        progress.paced_until = self.pace.paced_until();
+        self.job.save(self.run.ports).await
+    }
+
+    /// Sends the events of a part, as far as the rate allows, and writes how far that went.
+    async fn replay_part(&mut self, Part { records, end }: Part) -> Result<(), ReplayError> {
+        let records: Vec<_> = self.selected(records);
+        let fates: Vec<_> = records.iter().map(|record| self.fate(record)).collect();
+        let fates: Vec<Fate> = stream::iter(fates).buffered(LOOK_UPS_AT_ONCE).try_collect().await?;
+        let mut picked = Picked::default();
+        let (mut is_whole, mut place) = (true, self.place.clone());
+        for (record, fate) in records.iter().zip(fates) {
+            if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room() {
+                is_whole = false;
+                break;
+            }
+            picked.add(record, fate);
+            place = LogPlace::behind(record);
+        }
+        self.send(picked).await?;
+        self.place = if is_whole { LogPlace::before(end) } else { place };
+        let record = &mut self.job.record;
+        (record.state, record.reason) = (ReplayState::Running, None);
+        self.save().await
+    }
+
+    /// The records with which a selected delivery may have ended.
+    fn selected(&self, records: Vec<Record>) -> Vec<Record> {
+        let created = &self.to.subscription.created;
+        records.into_iter().filter(|record| self.selection.takes_record(record, created)).collect()
+    }
+
+    /// Queues events, and counts what became of all. After an error the part is read again: what was queued
+    /// goes out twice, under one key.
+    async fn send(&mut self, picked: Picked) -> Result<(), ReplayError> {
+        let Picked { sent, ids, resolved, mut failed } = picked;
+        let Receiver { topic, subscription } = self.to;
+        let default_time_to_live = topic.default_time_to_live;
+        let replay = Replay { id: &self.job.record.id, subscription, default_time_to_live };
+        let messages = replay.messages_of(&sent, &mut self.pace, self.run.ports.clock.now());
+        let mut queued = 0;
+        for (message, result) in messages.iter().zip(send(self.run, &messages).await) {
+            match result {
+                Ok(()) => queued += count(&message.indexes),
+                // The queue will never take it.
+                Err(error) if error.kind == ErrorKind::Invalid => {
+                    failed.extend(message.indexes.iter().map(|index| (ids[*index].clone(), chain(&error))));
+                }
+                Err(error) => return Err(ReplayError::Send(error)),
+            }
+        }
+        let progress = &mut self.job.record.progress;
+        progress.queued += queued;
+        progress.resolved += resolved;
+        progress.found += queued + count(&failed);
+        for (id, why) in failed {
+            progress.fail(&id, None, why);
+        }
+        Ok(())
+    }
+
+    async fn fate(&self, record: &Record) -> Result<Fate, ReplayError> {
+        let Some(id) = record.event_id.clone() else { return Ok(Fate::Failed("its id is not known")) };
+        let Some(history) = self.history(record, &id).await? else { return Ok(Fate::Passed) };
+        if history.decisive().record_id != record.record_id || !self.selection.takes_status(&history) {
+            return Ok(Fate::Passed);
+        }
+        let WakePorts { state, dead_letters, .. } = self.run.ports;
+        let kept = KeptEvent { state, dead_letters, to: &self.to.subscription, id: &id };
+        let letter = kept.letter_of(&history).await;
+        if let Some(place) = letter.as_ref().filter(|_| !self.selection.includes_resolved()) {
+            let resolved = resolved_letters(dead_letters, &place.object).await;
+            if resolved.map_err(ReplayError::Event)?.has(place.index) {
+                return Ok(Fate::Resolved);
+            }
+        }
+        let Some(event) = kept.event(&history).await.map_err(ReplayError::Event)? else {
+            return Ok(Fate::Failed(NO_PAYLOAD));
+        };
+        let key = self.key_of(&history);
+        let webhook_id = Some(history.webhook_id());
+        Ok(Fate::Sent(Box::new(SentAgain { index: 0, event, key, letter, webhook_id })))
+    }
+
+    /// The delivery of a record. One that the endpoint took at once has no other record.
+    async fn history(&self, record: &Record, id: &str) -> Result<Option<DeliveryHistory>, ReplayError> {
+        if is_whole(record) {
+            return Ok(histories(vec![record.clone()]).pop());
+        }
+        let (topic, subscription) = (Some(record.topic.clone()), Some(record.subscription.clone()));
+        let look_up = LookUp { topic, subscription, event_id: Some(id.to_owned()), ..LookUp::default() };
+        let found = self.run.ports.log.event(look_up, || true).await.map_err(ReplayError::Log)?;
+        let mut histories = histories(found.records).into_iter();
+        Ok(histories.find(|history| history.key == record.delivery_key))
+    }
+
+    fn key_of(&self, history: &DeliveryHistory) -> String {
+        let Receiver { topic, subscription } = self.to;
+        let default_time_to_live = topic.default_time_to_live;
+        Replay { id: &self.job.record.id, subscription, default_time_to_live }.key_of(&history.key)
+    }
+}
+
+/// Whether a record says everything of its delivery: the first attempt, which the endpoint took, with the
+/// payload.
+fn is_whole(record: &Record) -> bool {
+    let is_first = record.kind == Kind::Attempt && record.attempt == 1;
+    is_first && record.result == LogResult::Delivered && record.payload.is_some()
+}
+
+fn count<T>(items: &[T]) -> u64 {
+    u64::try_from(items.len()).unwrap_or(u64::MAX)
+}

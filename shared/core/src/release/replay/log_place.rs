@@ -1,0 +1,80 @@
+//! How far a replay from the delivery log has come: it goes forwards, from the oldest record on.
+
+use std::time::Duration;
+
+use crate::delivery_log::Record;
+use crate::model::Timestamp;
+
+/// A place among the records of the log, in the order of their times and ids.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPlace {
+    /// The time of the last record before it.
+    pub time: Timestamp,
+    /// The id of that record; empty before all records of the time.
+    pub record_id: String,
+}
+
+impl LogPlace {
+    /// The place before all records of a time.
+    pub fn before(time: Timestamp) -> Self {
+        Self { time, record_id: String::new() }
+    }
+
+    /// The place behind a record.
+    pub fn behind(record: &Record) -> Self {
+        Self { time: record.time, record_id: record.record_id.clone() }
+    }
+
+    /// Whether a record comes behind this place.
+    pub fn is_before(&self, record: &Record) -> bool {
+        (self.time, &self.record_id) < (record.time, &record.record_id)
+    }
+
+    /// The end of a part of the log that begins here, of this length, and no later than `to`.
+    pub fn end(&self, length: Duration, to: Timestamp) -> Timestamp {
+        (self.time + length).min(to)
+    }
+
+    /// Reads a place.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (time, record_id) = text.split_once('-')?;
+        Some(Self { time: Timestamp::from_millis(time.parse().ok()?), record_id: record_id.to_owned() })
+    }
+
+    /// Writes it.
+    pub fn text(&self) -> String {
+        format!("{}-{}", self.time.as_millis(), self.record_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_was_written_and_orders_records() {
+        let record = |ms, id: &str| Record {
+            time: Timestamp::from_millis(ms),
+            record_id: id.to_owned(),
+            ..Record::default()
+        };
+        let place = LogPlace::behind(&record(7, "b"));
+        assert_eq!(LogPlace::parse(&place.text()), Some(place.clone()));
+        assert_eq!(LogPlace::parse("7"), None);
+        let check = |ms, id, expected| assert_eq!(place.is_before(&record(ms, id)), expected, "{ms} {id}");
+        check(7, "a", false);
+        check(7, "b", false);
+        check(7, "c", true);
+        check(8, "a", true);
+        check(6, "z", false);
+        assert!(LogPlace::before(Timestamp::from_millis(7)).is_before(&record(7, "a")));
+    }
+
+    #[test]
+    fn a_part_of_the_log_ends_where_the_replay_does() {
+        let place = LogPlace::before(Timestamp::from_millis(1_000));
+        let to = Timestamp::from_millis(1_500);
+        assert_eq!(place.end(Duration::from_millis(200), to), Timestamp::from_millis(1_200));
+        assert_eq!(place.end(Duration::from_secs(9), to), to);
+    }
+}

@@ -1,0 +1,100 @@
+//! An event of the delivery log that is sent again: its text from the log, the state bucket or a dead letter.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::delivery_log::{DeliveryHistory, Record};
+use posthaste_core::events::{Envelope, Event};
+use posthaste_core::model::{LetterPlace, Schema, Subscription};
+use posthaste_core::stored::Restored;
+use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
+use posthaste_ports::{ObjectStore, PortError};
+use serde_json::Value;
+
+/// An event, and the places where its text may be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct KeptEvent<'a, S, D> {
+    /// The state bucket.
+    pub state: &'a S,
+    /// The dead-letter bucket.
+    pub dead_letters: &'a D,
+    /// The subscription that receives the event.
+    pub to: &'a Subscription,
+    /// The event's id.
+    pub id: &'a str,
+}
+
+impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
+    /// The event as a delivery of it has it; `None` if nothing has it any longer, or if it cannot be read.
+    pub async fn event(&self, history: &DeliveryHistory) -> Result<Option<Event>, PortError> {
+        let (record, output) = (history.first(), self.to.delivery_schema);
+        if let Some(payload) = &history.payload {
+            let text = Bytes::from(payload.as_str().to_owned());
+            return Ok(readable(restore_logged(text, schema(record), output)));
+        }
+        if let Some(key) = &history.payload_reference
+            && let Some(object) = self.state.get(key).await?
+        {
+            return Ok(readable(stored_event(object.bytes, record, output)));
+        }
+        let Some(key) = &history.dead_letter_object else { return Ok(None) };
+        Ok(self.letter_in(key).await?.map(|(_, letter)| letter.event))
+    }
+
+    /// The dead letter that a delivery became. One that cannot be read is not resolved by sending it again.
+    pub async fn letter_of(&self, history: &DeliveryHistory) -> Option<LetterPlace> {
+        let object = history.dead_letter_object.as_ref()?;
+        let (index, _) = self.letter_in(object).await.ok()??;
+        Some(LetterPlace { object: object.clone(), index })
+    }
+
+    /// The newest dead letter of the event in an object, with its place; `None` if the object is gone too.
+    pub async fn letter_in(&self, key: &str) -> Result<Option<(usize, Restored)>, PortError> {
+        let Some(object) = self.dead_letters.get(key).await? else { return Ok(None) };
+        let letters = restore_all(&object.bytes, self.to.delivery_schema).unwrap_or_default();
+        let own = letters.into_iter().enumerate().filter_map(|(index, letter)| Some((index, letter.ok()?)));
+        let is_own = |letter: &Restored| letter.event.id() == self.id && letter.is_for(&self.to.created);
+        Ok(own.filter(|(_, letter)| is_own(letter)).max_by_key(|(_, letter)| letter.published_at))
+    }
+}
+
+/// The schema in which the event was sent.
+fn schema(record: &Record) -> Schema {
+    let word = record.schema.clone().map(Value::String);
+    word.and_then(|word| serde_json::from_value(word).ok()).unwrap_or_default()
+}
+
+/// The event of a stored payload. What is around a custom event lay in its message alone: it is made of the
+/// record.
+fn stored_event(text: Bytes, record: &Record, output: Schema) -> Result<Event, RestoreError> {
+    let schema = schema(record);
+    if schema != Schema::Custom {
+        return restore_logged(text, schema, output);
+    }
+    let envelope = envelope(record);
+    match output {
+        Schema::Custom => Ok(Event::enveloped(text, Arc::new(envelope))),
+        _ => restore_logged(envelope.around(&text, &[]), schema, output),
+    }
+}
+
+fn envelope(record: &Record) -> Envelope {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
+    Envelope {
+        id: text(&record.event_id),
+        event_time: record.accepted_at.to_event_grid().into_boxed_str(),
+        event_type: text(&record.event_type),
+        data_version: Box::default(),
+        topic: text(&record.event_source),
+        subject: text(&record.event_subject),
+    }
+}
+
+fn readable(event: Result<Event, RestoreError>) -> Option<Event> {
+    event
+        .inspect_err(|error| {
+            tracing::error!(error = error as &dyn Error, "a payload of the delivery log cannot be read");
+        })
+        .ok()
+}
