@@ -205,6 +205,6 @@ fn empty_lists_say_so_and_leave_a_pipe_empty() {
     );
     check(&["dead-letters", "list", "orders", "a"], "no dead letters of orders/a");
     let reason = ["dead-letters", "list", "orders", "a", "--reason", "EndpointGone"];
-    check(&reason, "no dead letters of orders/a with this time and reason");
+    check(&reason, "no dead letters of orders/a with this time, reason and type");
     assert_eq!(server.json(&["replays"], ""), json!({ "replays": [] }));
 }

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use posthaste_core::api::{SubscriptionSettings, TopicSettings};
-use posthaste_core::model::{Creation, Creations, Identity, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{
+    Creation, Creations, DeliveryLogMode, Identity, SubscriptionName, Timestamp, TopicName,
+};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_testkit::records;
@@ -23,6 +25,13 @@ impl World {
         let mut topic = TopicSettings::default();
         topic.subscriptions.insert(subscription_name(), subscription);
         self.write_topic(topic).await;
+    }
+
+    /// Sets how much the delivery log keeps of the topic.
+    pub async fn log(&self, mode: DeliveryLogMode) {
+        let mut record = self.record().await;
+        record.settings.delivery_log = Some(mode);
+        self.write_record(record.render()).await;
     }
 
     /// Has notices about `orders` go to the topic `ops`, whose one subscription, `pager`, has these settings
