@@ -24,8 +24,6 @@ pub(crate) use wiring::{PAGE, TestPorts};
 pub(crate) struct Kit {
     pub(crate) clock: ManualClock,
     pub(crate) store: MemoryStore,
-    /// The store of the delivery log.
-    pub(crate) log: MemoryStore,
     pub(crate) queue: MemoryQueue,
     pub(crate) ports: WakePorts<TestPorts>,
     is_stopped: AtomicBool,
@@ -40,9 +38,8 @@ impl Kit {
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
-        let log = MemoryStore::default();
-        let ports = ports(&clock, (&store, store_plan), &log, (&queue, queue_plan), 1);
-        Self { clock, store, log, queue, ports, is_stopped: AtomicBool::new(false) }
+        let ports = ports(&clock, (&store, store_plan), &MemoryStore::default(), (&queue, queue_plan), 1);
+        Self { clock, store, queue, ports, is_stopped: AtomicBool::new(false) }
     }
 
     /// A kit whose queue refuses these sends, counted from 0.

@@ -18,11 +18,12 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use dead_letters::{
-    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, DeleteArgs, ReplayArgs, ReplaysCommand,
-    SelectedArgs,
+    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, DeleteArgs, ReplayArgs, ReplayRunArgs,
+    ReplaysCommand, SelectedArgs,
 };
 pub use events::{
-    AttemptsCommand, AttemptsListArgs, EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs,
+    AttemptsCommand, AttemptsListArgs, EventsCommand, EventsListArgs, EventsReplayArgs, EventsShowArgs,
+    RecordsArgs, ResendArgs,
 };
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use listen::ListenArgs;

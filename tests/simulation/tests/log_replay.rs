@@ -36,17 +36,15 @@ async fn record(world: &World) {
     }
 }
 
-async fn world(settings: Value, faults: &Faults) -> World {
+async fn world(faults: &Faults) -> World {
     let world = World::with(faults);
-    let mut all = json!({ "deadLetter": { "delay": "PT0S" } });
-    all.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
-    world.subscribe(all).await;
+    world.subscribe(json!({ "deadLetter": { "delay": "PT0S" } })).await;
     world
 }
 
 /// A world with two events that were delivered, one that is a dead letter, and one that is tried again.
 async fn mixed() -> World {
-    let world = world(json!({}), &Faults::none()).await;
+    let world = world(&Faults::none()).await;
     publish(&world, &["0", "1"], 200).await;
     publish(&world, &["2"], 400).await;
     publish(&world, &["3"], 503).await;
@@ -69,7 +67,8 @@ async fn replay(world: &World, request: Value) -> (BTreeMap<String, Vec<String>>
         if request.headers.get("posthaste-replayed").is_some() {
             let event: Value = serde_json::from_str(&request.body).expect("an event");
             let id = event["id"].as_str().expect("an id").to_owned();
-            requests.entry(id).or_default().push(request.headers["webhook-id"].to_str().unwrap().to_owned());
+            let webhook_id = request.headers["webhook-id"].to_str().expect("a text").to_owned();
+            requests.entry(id).or_default().push(webhook_id);
         }
     }
     (requests, world.replayed(&id).await)
@@ -113,7 +112,7 @@ async fn what_is_selected_is_sent_and_nothing_else() {
 
 #[tokio::test]
 async fn a_time_selects_what_ended_in_it() {
-    let world = world(json!({}), &Faults::none()).await;
+    let world = world(&Faults::none()).await;
     publish(&world, &["0"], 200).await;
     let from = world.clock.now();
     publish(&world, &["1"], 400).await;
@@ -133,7 +132,7 @@ async fn a_time_selects_what_ended_in_it() {
 
 #[tokio::test]
 async fn events_keep_their_webhook_ids() {
-    let world = world(json!({}), &Faults::none()).await;
+    let world = world(&Faults::none()).await;
     publish(&world, &["0"], 200).await;
     let first = world.endpoint.take().remove(0).headers["webhook-id"].to_str().unwrap().to_owned();
     let (requests, _) = replay(&world, json!({ "source": "log" })).await;
@@ -142,7 +141,7 @@ async fn events_keep_their_webhook_ids() {
 
 #[tokio::test]
 async fn what_the_log_has_no_payload_of_is_counted_and_a_dead_letter_has_it() {
-    let world = world(json!({}), &Faults::none()).await;
+    let world = world(&Faults::none()).await;
     world.log(DeliveryLogMode::Attempts).await;
     publish(&world, &["0"], 200).await;
     publish(&world, &["1"], 400).await;
@@ -156,7 +155,7 @@ async fn what_the_log_has_no_payload_of_is_counted_and_a_dead_letter_has_it() {
 
 #[tokio::test]
 async fn a_replay_slower_than_a_minute_goes_on_where_it_was() {
-    let world = world(json!({}), &Faults::none()).await;
+    let world = world(&Faults::none()).await;
     let ids: Vec<String> = (0..130).map(|id| id.to_string()).collect();
     publish(&world, &ids.iter().map(String::as_str).collect::<Vec<_>>(), 200).await;
     world.endpoint.take();
@@ -167,7 +166,7 @@ async fn a_replay_slower_than_a_minute_goes_on_where_it_was() {
 
 #[tokio::test]
 async fn more_records_than_one_read_has_are_all_sent() {
-    let world = world(json!({}), &Faults::none()).await;
+    let world = world(&Faults::none()).await;
     world.endpoint.answer([Answer::Status(200)]);
     // All of one moment.
     for id in 0..450 {
@@ -186,7 +185,7 @@ async fn a_fault_at_any_effect_passes_nothing_over() {
     let ids = ["0", "1", "2", "3"];
     let quiet = Faults::none();
     let world_with = async |faults: &Faults| {
-        let world = world(json!({}), faults).await;
+        let world = world(faults).await;
         publish(&world, &ids[..2], 200).await;
         publish(&world, &ids[2..], 400).await;
         world.endpoint.take();

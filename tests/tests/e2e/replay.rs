@@ -103,6 +103,26 @@ fn a_replay_that_is_waited_for_ends_when_its_events_are_delivered() {
 }
 
 #[test]
+fn events_that_were_delivered_are_replayed_from_the_log() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[200]));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let first = endpoint.wait_for_one("/a");
+    let replay = ["events", "replay", "orders", "billing", "--result", "delivered"];
+    wait_until("the log to have the event", || {
+        let preview = home.run_json(&server, &[&replay[..], &["--dry-run"]].concat());
+        (preview["events"] == 1).then_some(())
+    });
+    let waited = home.run_json(&server, &[&replay[..], &["--wait"]].concat());
+    assert_eq!((&waited["state"], &waited["outcomes"]["delivered"]), (&json!("Done"), &json!(1)), "{waited}");
+    let again = endpoint.wait_for("/a", 2).remove(1);
+    assert_eq!((&again.body, again.header("posthaste-replayed")), (&first.body, Some("true")));
+    assert_eq!(again.header("webhook-id"), first.header("webhook-id"));
+}
+
+#[test]
 fn what_was_delivered_again_is_resolved_and_deleted_by_hand() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();

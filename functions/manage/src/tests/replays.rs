@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::delivery_log::{LogResult, Record};
+use posthaste_core::delivery_log::{LogResult, Origin, Record};
 use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
@@ -68,6 +68,12 @@ async fn what_cannot_be_asked_for_is_refused_by_member() {
         (json!({ "from": "yesterday" }), "from"),
         (json!({ "from": MODIFIED_AT, "to": MODIFIED_AT }), "from"),
         (json!({ "ratePerSecond": 0 }), "ratePerSecond"),
+        (json!({ "source": "logs" }), "source"),
+        (json!({ "result": "failed" }), "result"),
+        (json!({ "status": "5xx" }), "status"),
+        (json!({ "source": "log", "status": "5x" }), "status"),
+        (json!({ "source": "log", "result": "retry" }), "result"),
+        (json!({ "source": "log", "keys": [OBJECT] }), "keys"),
         (json!({ "keys": ["MALFORMED/2026/3/7/4/x"] }), "keys[0]"),
         (json!({ "keys": [OBJECT, "ORDERS/OTHER/x"] }), "keys[1]"),
     ] {
@@ -124,6 +130,41 @@ async fn a_dry_run_leaves_out_what_is_resolved_unless_asked() {
     };
     assert_eq!(counted(json!({ "dryRun": true })).await, [1, 1]);
     assert_eq!(counted(json!({ "dryRun": true, "includeResolved": true })).await, [2, 0]);
+}
+
+#[tokio::test]
+async fn a_dry_run_from_the_log_counts_deliveries_that_ended() {
+    let api = api().await;
+    write(&api, "a", &[delivered("1", 30), refused("2", 30), another(delivered("2", 20), 2)]);
+    write(&api, "b", &[refused("3", 30)]);
+    let dead = Record { result: LogResult::DeadLettered, ..refused("4", 10) };
+    let replayed = Record { origin: Origin::Replay, ..delivered("5", 10) };
+    write(&api, "c", &[dead, replayed]);
+    let counted = async |more: Value| {
+        let mut request = json!({ "source": "log", "dryRun": true });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let preview = ask(&api, request).await.json();
+        let mut ids: Vec<_> = preview["ids"].as_array().unwrap().iter().map(ToString::to_string).collect();
+        ids.sort();
+        assert_eq!(preview["events"], ids.len());
+        ids.concat().replace('"', "")
+    };
+    // They were accepted before the subscription was created.
+    assert_eq!(counted(json!({})).await, "");
+    let former = |result: &str| json!({ "includeFormer": true, "result": result });
+    assert_eq!(counted(json!({ "includeFormer": true })).await, "124");
+    assert_eq!(counted(former("delivered")).await, "12");
+    assert_eq!(counted(former("failed")).await, "4");
+}
+
+#[tokio::test]
+async fn there_is_no_replay_from_a_log_that_is_off() {
+    let api = Api::new();
+    let topic = json!({ "deliveryLog": "off", "subscriptions": { "billing": {
+        "endpoint": { "url": "https://billing.example.com/hooks" } } } });
+    assert_eq!(api.put("/topics/orders", topic).await.status, 201);
+    let problem = ask(&api, json!({ "source": "log" })).await.problem(400, "bad-settings");
+    assert_eq!(problem["member"], "source");
 }
 
 #[tokio::test]

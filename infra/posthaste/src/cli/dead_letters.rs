@@ -108,7 +108,14 @@ pub struct DeleteArgs {
 pub struct ReplayArgs {
     #[command(flatten)]
     pub selected: SelectedArgs,
-    /// Also dead letters that are resolved: they were delivered again, or `resolve` was told so.
+    #[command(flatten)]
+    pub run: ReplayRunArgs,
+}
+
+/// The options of every replay.
+#[derive(Debug, Args)]
+pub struct ReplayRunArgs {
+    /// Also dead letters that are resolved: they were delivered again, or `dead-letters resolve` was told so.
     #[arg(long)]
     pub include_resolved: bool,
     /// Events per second, 1 to 1000 [default: 100].
@@ -138,6 +145,6 @@ pub enum ReplaysCommand {
 }
 
 /// The reasons that a dead letter can have.
-fn reasons() -> PossibleValuesParser {
+pub(super) fn reasons() -> PossibleValuesParser {
     DeadLetterReason::ALL.map(DeadLetterReason::as_str).into()
 }

@@ -4,6 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use posthaste_core::delivery_log::LogResult;
 
+use super::dead_letters::{ReplayRunArgs, reasons};
 use super::examples;
 
 /// `events`.
@@ -15,6 +16,10 @@ pub enum EventsCommand {
     /// List what became of a topic's events, the newest first: each attempt, and each change without one.
     #[command(after_help = examples::EVENTS_LIST)]
     List(EventsListArgs),
+    /// Deliver the events of a time to a subscription again: those that failed, those that were delivered, or
+    /// all. It begins within a minute.
+    #[command(after_help = examples::EVENTS_REPLAY)]
+    Replay(EventsReplayArgs),
     /// Deliver one event to a subscription again, at once, whatever became of it.
     #[command(after_help = examples::EVENTS_RESEND)]
     Resend(ResendArgs),
@@ -63,6 +68,41 @@ pub struct ResendArgs {
     // Not `--key`: that is the admin key.
     #[arg(long, value_name = "KEY")]
     pub delivery: Option<String>,
+}
+
+/// `events replay`. An option that is left out restricts nothing.
+#[derive(Debug, Args)]
+pub struct EventsReplayArgs {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: String,
+    /// Only events whose delivery ended at or after this time, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only events whose delivery ended before this time.
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Only events whose delivery ended like this.
+    #[arg(long, value_name = "RESULT", value_parser = ["delivered", "failed", "dead-lettered", "dropped"])]
+    pub result: Option<String>,
+    /// Only events that were given up for this reason.
+    #[arg(long, value_parser = reasons())]
+    pub reason: Option<String>,
+    /// Only events whose last attempt had this status, such as 503, or one of this class, such as 5xx.
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<String>,
+    /// Only events of this type. May be given more than once.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    /// Also events that were accepted for an earlier subscription of this name, which was deleted.
+    #[arg(long)]
+    pub include_former: bool,
+    /// Only count: nothing is done.
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub run: ReplayRunArgs,
 }
 
 /// `attempts`.

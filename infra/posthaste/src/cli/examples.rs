@@ -74,6 +74,11 @@ Examples:
   posthaste events show orders order-1001 --from 2026-11-21T10:00:00Z
   posthaste events show orders -- -1001";
 
+pub(super) const EVENTS_REPLAY: &str = "\
+Examples:
+  posthaste events replay orders billing --result failed --from 2026-11-21T14:00:00Z --dry-run
+  posthaste events replay orders billing --from 2026-11-21T14:00:00Z --rate 10 --wait";
+
 pub(super) const EVENTS_LIST: &str = "\
 Examples:
   posthaste events list orders --result dead-lettered

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::records::{Question, more, status, took, wanted, what};
+use super::replays;
 use super::session::Session;
 use crate::cli::{EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs};
 use crate::error::CommandError;
@@ -22,6 +23,7 @@ pub(crate) fn run(session: &Session, command: &EventsCommand) -> Result<Reply, C
     match command {
         EventsCommand::Show(arguments) => show(session, arguments),
         EventsCommand::List(arguments) => list(session, arguments),
+        EventsCommand::Replay(arguments) => replays::begin_from_log(session, arguments),
         EventsCommand::Resend(arguments) => resend(session, arguments),
     }
 }

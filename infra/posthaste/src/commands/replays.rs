@@ -1,4 +1,4 @@
-//! `dead-letters replay` and `replays`: list, show, cancel.
+//! `dead-letters replay`, `events replay`, and `replays`: list, show, cancel.
 
 use posthaste_core::api::{
     ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayState, ReplayView,
@@ -8,7 +8,9 @@ use ureq::http::Method;
 
 use super::session::Session;
 use super::waiting::{LOOK_EVERY, rest, until_answered};
-use crate::cli::{DeadLettersArgs, ReplayArgs, ReplaysCommand, SelectedArgs};
+use crate::cli::{
+    DeadLettersArgs, EventsReplayArgs, ReplayArgs, ReplayRunArgs, ReplaysCommand, SelectedArgs,
+};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
@@ -40,17 +42,43 @@ pub(crate) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<
     }
 }
 
-/// Asks for a replay, or for its dry run.
+/// Asks for a replay of dead letters, or for its dry run.
 pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, CommandError> {
     let DeadLettersArgs { topic, subscription, .. } = &arguments.selected.which;
+    ask_for(session, (topic, subscription), selection(&arguments.selected), &arguments.run)
+}
+
+/// Asks for a replay from the delivery log, or for its dry run.
+pub(super) fn begin_from_log(session: &Session, arguments: &EventsReplayArgs) -> Result<Reply, CommandError> {
+    let EventsReplayArgs { topic, subscription, from, to, result, reason, status, types, .. } = arguments;
+    let EventsReplayArgs { include_former, dry_run, run, .. } = arguments;
+    let body = json!({
+        "source": "log", "from": from, "to": to, "result": result, "reason": reason, "status": status,
+        "types": types, "includeFormer": include_former, "dryRun": dry_run,
+    });
+    ask_for(session, (topic, subscription), without_nulls(body), run)
+}
+
+/// Asks for a replay, and waits for its end if that is asked for.
+fn ask_for(
+    session: &Session,
+    (topic, subscription): (&str, &str),
+    mut body: Value,
+    run: &ReplayRunArgs,
+) -> Result<Reply, CommandError> {
     let path = ["topics", topic, "subscriptions", subscription, "dead-letters", "replay"];
-    let body = request(arguments).to_string().into_bytes();
-    let call = session.call(Method::POST, &path).body("application/json", body);
-    if arguments.selected.dry_run {
+    if run.include_resolved {
+        body["includeResolved"] = true.into();
+    }
+    if let Some(rate) = run.rate {
+        body["ratePerSecond"] = rate.into();
+    }
+    let call = session.call(Method::POST, &path).body("application/json", body.to_string().into_bytes());
+    if body["dryRun"] == true {
         return Ok(previewed(&session.client.json(call)?));
     }
     let mut replay: ReplayView = session.client.json(call)?;
-    if !arguments.wait {
+    if !run.wait {
         let hint =
             format!("It begins within a minute. `posthaste replays show {}` shows how far it is.", replay.id);
         return Ok(shown(&replay).line(hint));
@@ -79,26 +107,18 @@ fn is_over(replay: &ReplayView) -> bool {
     }
 }
 
-/// The body of the request. Options that were not given are left out.
-fn request(arguments: &ReplayArgs) -> Value {
-    let mut body = selection(&arguments.selected);
-    if arguments.include_resolved {
-        body["includeResolved"] = true.into();
-    }
-    if let Some(rate) = arguments.rate {
-        body["ratePerSecond"] = rate.into();
-    }
-    body
-}
-
 /// The members of a request that select dead letters.
 pub(super) fn selection(arguments: &SelectedArgs) -> Value {
     let SelectedArgs { which, types, objects, include_former, dry_run } = arguments;
     let DeadLettersArgs { from, to, reason, .. } = which;
-    let mut body = json!({
+    without_nulls(json!({
         "from": from, "to": to, "reason": reason, "types": types, "keys": objects,
         "includeFormer": include_former, "dryRun": dry_run,
-    });
+    }))
+}
+
+/// A body without the options that were not given.
+fn without_nulls(mut body: Value) -> Value {
     if let Some(members) = body.as_object_mut() {
         members.retain(|_, value| !value.is_null());
     }
@@ -174,9 +194,14 @@ fn row(replay: &ReplayView) -> [String; 7] {
 
 fn previewed(preview: &ReplayPreview) -> Reply {
     let at_least = if preview.is_complete { "" } else { "at least " };
-    let (events, objects) = (counted(preview.events, "event"), counted(preview.objects, "object"));
+    let events = counted(preview.events, "event");
+    // Events of the delivery log lie in no objects.
+    let of = match preview.objects {
+        0 => String::new(),
+        objects => format!(" of {}", counted(objects, "object")),
+    };
     let resolved = resolved(preview.resolved);
-    let text = format!("would deliver {at_least}{events} of {objects}{resolved}");
+    let text = format!("would deliver {at_least}{events}{of}{resolved}");
     let rows =
         preview.by_reason.iter().map(|(reason, events)| [reason.clone(), events.to_string()]).collect();
     let mut reply = Reply::new(json!(preview)).line(text).table(["reason", "events"], rows);
@@ -278,6 +303,7 @@ mod tests {
         };
         check(3, 1, "would deliver 3 events of 1 object\n");
         check(1, 2, "would deliver 1 event of 2 objects\n");
+        check(2, 0, "would deliver 2 events\n");
     }
 
     #[test]

@@ -31,7 +31,7 @@ struct LogWalk<'a, P: Ports> {
     to: &'a Receiver,
     selection: Selection,
     pace: Pace,
-    place: LogPlace,
+    at: LogPlace,
 }
 
 /// The events of a part that were looked at.
@@ -83,14 +83,15 @@ pub(super) async fn resume<P: Ports>(
     let progress = &job.record.progress;
     let pace = Pace::new(selection.rate_per_second(), progress.paced_until, run.ports.clock.now());
     let begun = progress.after.as_deref().and_then(LogPlace::parse);
-    let place = begun.unwrap_or_else(|| LogPlace::before(selection.from().unwrap_or(Timestamp::EPOCH)));
-    LogWalk { run, job, to, selection, pace, place }.walk().await
+    let from = selection.from().unwrap_or(Timestamp::EPOCH);
+    let at = begun.unwrap_or_else(|| LogPlace::before(from));
+    LogWalk { run, job, to, selection, pace, at }.walk().await
 }
 
 impl<P: Ports> LogWalk<'_, P> {
     async fn walk(&mut self) -> Result<(), ReplayError> {
         let ports = self.run.ports;
-        let mut parts = Parts::new();
+        let mut reads = Parts::new();
         self.begin().await?;
         loop {
             if !self.run.has_time() || self.pace.room() == 0 {
@@ -100,13 +101,13 @@ impl<P: Ports> LogWalk<'_, P> {
                 return self.job.turn(ports, ReplayState::Waiting, Some(ReplayReason::Pressure)).await;
             }
             let to = self.selection.to().min(self.complete_until());
-            if self.place.time >= to {
+            if self.at.time >= to {
                 let is_done = to == self.selection.to();
                 self.save().await?;
                 return if is_done { self.job.turn(ports, ReplayState::Done, None).await } else { Ok(()) };
             }
             let of = (&self.selection, &*self.to.subscription);
-            let read = parts.next(self.run, of, &self.place, to).await;
+            let read = reads.next(self.run, of, &self.at, to).await;
             let replayed = match read.map_err(ReplayError::Log) {
                 Ok(part) => self.replay_part(part).await,
                 Err(error) => Err(error),
@@ -131,13 +132,13 @@ impl<P: Ports> LogWalk<'_, P> {
     async fn begin(&mut self) -> Result<(), ReplayError> {
         let begins = self.run.ports.log.begins().await.map_err(ReplayError::Log)?;
         let begins = LogPlace::before(begins.unwrap_or_else(|| self.selection.to()));
-        self.place = self.place.clone().max(begins);
+        self.at = self.at.clone().max(begins);
         Ok(())
     }
 
     async fn save(&mut self) -> Result<(), ReplayError> {
         let progress = &mut self.job.record.progress;
-        progress.after = Some(self.place.text());
+        progress.after = Some(self.at.text());
         progress.paced_until = self.pace.paced_until();
         self.job.save(self.run.ports).await
     }
@@ -148,17 +149,17 @@ impl<P: Ports> LogWalk<'_, P> {
         let fates: Vec<_> = records.iter().map(|record| self.fate(record)).collect();
         let fates: Vec<Fate> = stream::iter(fates).buffered(LOOK_UPS_AT_ONCE).try_collect().await?;
         let mut picked = Picked::default();
-        let (mut is_whole, mut place) = (true, self.place.clone());
+        let (mut is_whole, mut at) = (true, self.at.clone());
         for (record, fate) in records.iter().zip(fates) {
             if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room() {
                 is_whole = false;
                 break;
             }
             picked.add(record, fate);
-            place = LogPlace::behind(record);
+            at = LogPlace::behind(record);
         }
         self.send(picked).await?;
-        self.place = if is_whole { LogPlace::before(end) } else { place };
+        self.at = if is_whole { LogPlace::before(end) } else { at };
         let record = &mut self.job.record;
         (record.state, record.reason) = (ReplayState::Running, None);
         self.save().await

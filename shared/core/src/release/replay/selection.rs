@@ -184,8 +184,8 @@ impl Selection {
         let mut types = self.types.iter();
         let event_type = types.next().filter(|_| types.next().is_none()).cloned();
         RecordFilter {
-            topic: Some(of.topic.folded().to_owned()),
-            subscription: Some(of.name.folded().to_owned()),
+            topic: Some(of.topic.folded()),
+            subscription: Some(of.name.folded()),
             event_type,
             from: Some(from),
             to: Some(to),
