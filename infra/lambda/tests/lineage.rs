@@ -46,6 +46,7 @@ fn start(program: &str, address: &str) -> Program {
         ("AWS_ENDPOINT_URL", endpoint.clone()),
         ("STATE_BUCKET", "state".to_owned()),
         ("DEAD_LETTER_BUCKET", "dead".to_owned()),
+        ("LOG_BUCKET", "log".to_owned()),
         ("DELIVERIES_QUEUE_URL", queue("deliveries")),
         ("DEADLETTERS_QUEUE_URL", queue("deadletters")),
         ("REDRIVE_QUEUE_URL", queue("redrive")),

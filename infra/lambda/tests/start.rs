@@ -43,7 +43,7 @@ fn a_program_without_an_environment_names_what_it_needs() {
         "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
     check(env!("CARGO_BIN_EXE_publish"), &[], &[state, deliveries]);
     check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters, records]);
-    check(env!("CARGO_BIN_EXE_wake"), &[], &[state, bucket, deliveries]);
+    check(env!("CARGO_BIN_EXE_wake"), &[], &[state, bucket, log, deliveries]);
     check(env!("CARGO_BIN_EXE_record"), &[], &[state, log, records]);
     let queues = [state, bucket, deliveries, dead_letters, redrive, records];
     check(env!("CARGO_BIN_EXE_deadletter"), &[], &queues);
@@ -54,8 +54,12 @@ fn a_program_without_an_environment_names_what_it_needs() {
 #[test]
 fn what_lambda_itself_should_have_set_is_named_too() {
     let region = "AWS_REGION is not set, expected a region such as eu-central-1";
-    let environment =
-        [("STATE_BUCKET", "state"), ("DEAD_LETTER_BUCKET", "dead"), ("DELIVERIES_QUEUE_URL", QUEUE)];
+    let environment = [
+        ("STATE_BUCKET", "state"),
+        ("DEAD_LETTER_BUCKET", "dead"),
+        ("LOG_BUCKET", "log"),
+        ("DELIVERIES_QUEUE_URL", QUEUE),
+    ];
     check(env!("CARGO_BIN_EXE_wake"), &environment, &[region]);
 }
 
@@ -65,6 +69,7 @@ fn a_program_whose_log_is_off_says_all_the_same_why_it_ends() {
     command.env_clear().envs([
         ("STATE_BUCKET", "state"),
         ("DEAD_LETTER_BUCKET", "dead"),
+        ("LOG_BUCKET", "log"),
         ("DELIVERIES_QUEUE_URL", QUEUE),
         ("LOG_LEVEL", "off"),
     ]);
