@@ -23,6 +23,8 @@ pub struct KeptEvent<'a, S, D> {
     pub to: &'a Subscription,
     /// The event's id.
     pub id: &'a str,
+    /// Whether dead letters of earlier subscriptions of the name count too.
+    pub include_former: bool,
 }
 
 impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
@@ -42,11 +44,11 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         Ok(self.letter_in(key).await?.map(|(_, letter)| letter.event))
     }
 
-    /// The dead letter that a delivery became. One that cannot be read is not resolved by sending it again.
-    pub async fn letter_of(&self, history: &DeliveryHistory) -> Option<LetterPlace> {
-        let object = history.dead_letter_object.as_ref()?;
-        let (index, _) = self.letter_in(object).await.ok()??;
-        Some(LetterPlace { object: object.clone(), index })
+    /// The dead letter that a delivery became, if it did and its object is still there.
+    pub async fn letter_of(&self, history: &DeliveryHistory) -> Result<Option<LetterPlace>, PortError> {
+        let Some(object) = &history.dead_letter_object else { return Ok(None) };
+        let found = self.letter_in(object).await?;
+        Ok(found.map(|(index, _)| LetterPlace { object: object.clone(), index }))
     }
 
     /// The newest dead letter of the event in an object, with its place; `None` if the object is gone too.
@@ -54,7 +56,9 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         let Some(object) = self.dead_letters.get(key).await? else { return Ok(None) };
         let letters = restore_all(&object.bytes, self.to.delivery_schema).unwrap_or_default();
         let own = letters.into_iter().enumerate().filter_map(|(index, letter)| Some((index, letter.ok()?)));
-        let is_own = |letter: &Restored| letter.event.id() == self.id && letter.is_for(&self.to.created);
+        let is_own = |letter: &Restored| {
+            letter.event.id() == self.id && (self.include_former || letter.is_for(&self.to.created))
+        };
         Ok(own.filter(|(_, letter)| is_own(letter)).max_by_key(|(_, letter)| letter.published_at))
     }
 }

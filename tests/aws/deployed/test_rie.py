@@ -236,7 +236,8 @@ class Binaries(unittest.TestCase):
             "LINK_SETTINGS": LINK_SETTINGS,
             "NOTICES_TOPIC": "ops",
         }
-        with self.run_function("wake", DEAD_LETTER_BUCKET=self.dead, LOG_BUCKET=self.log, **variables) as wake:
+        variables |= {"DEAD_LETTER_BUCKET": self.dead, "LOG_BUCKET": self.log}
+        with self.run_function("wake", **variables) as wake:
             self.assertIsNone(wake.invoke(SCHEDULED))
         [record] = self.received("deliveries", 1)["Records"]
         self.assertEqual(json.loads(record["body"])["events"], message["events"])

@@ -131,6 +131,43 @@ async fn a_time_selects_what_ended_in_it() {
 }
 
 #[tokio::test]
+async fn a_delivery_ends_when_it_is_given_up_and_not_when_its_dead_letter_is_written() {
+    let world = World::with(&Faults::none());
+    // A dead letter is written five minutes after the event is given up.
+    world.subscribe(json!({})).await;
+    let from = world.clock.now();
+    publish(&world, &["0"], 400).await;
+    let to = world.clock.now();
+    world.clock.advance(5 * MINUTE);
+    world.bury().await;
+    record(&world).await;
+    world.clock.advance(MINUTE);
+    world.endpoint.take();
+    let later = json!({ "source": "log", "from": to.to_string() });
+    check(&world, later, &[]).await;
+    let at_its_time = json!({ "source": "log", "from": from.to_string(), "to": to.to_string() });
+    check(&world, at_its_time, &["0"]).await;
+}
+
+#[tokio::test]
+async fn a_replay_waits_until_the_log_has_all_of_its_time() {
+    let world = world(&Faults::none()).await;
+    world.endpoint.answer([Answer::Status(200)]);
+    world.publish(&[event("0")], Duration::from_hours(24)).await;
+    world.deliver_all().await;
+    world.clock.advance(Duration::from_millis(10));
+    let id = world.replay(json!({ "source": "log" })).await;
+    // The log is still empty.
+    world.wake().await;
+    assert_eq!(world.replayed(&id).await.state, ReplayState::Running);
+    record(&world).await;
+    world.clock.advance(MINUTE);
+    world.wake().await;
+    let replayed = world.replayed(&id).await;
+    assert_eq!((replayed.state, replayed.progress.queued), (ReplayState::Done, 1));
+}
+
+#[tokio::test]
 async fn events_keep_their_webhook_ids() {
     let world = world(&Faults::none()).await;
     publish(&world, &["0"], 200).await;

@@ -2,6 +2,7 @@
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::stored::layout;
+use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ObjectStore, PortError};
 
 /// Most subscriptions of one request.
@@ -30,21 +31,21 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The subscriptions with dead letters, at most [`OWNERS_MAX`].
-    pub(crate) async fn owners(&self, bucket: &impl ObjectStore) -> Result<Vec<Owner>, PortError> {
-        let prefixes = match self {
-            Self::Subscription(prefix) => vec![prefix.clone()],
-            Self::Topic(prefix) => folders(bucket, prefix).await?,
+    /// The subscriptions with dead letters, at most [`OWNERS_MAX`], and whether there are more.
+    pub(crate) async fn owners(&self, bucket: &impl ObjectStore) -> Result<(Vec<Owner>, bool), PortError> {
+        let mut owners = match self {
+            Self::Subscription(prefix) => owner(bucket, prefix).await?.into_iter().collect(),
+            Self::Topic(prefix) => owners_of(bucket, prefix).await?,
             Self::All => {
-                let topics = folders(bucket, "").await?;
-                let topics = topics.into_iter().filter(|prefix| is_of_a_topic(prefix));
-                let found = topics.map(|topic| async move { folders(bucket, &topic).await });
+                let topics = folders(bucket, "").await?.into_iter().map(|(prefix, _)| prefix);
+                let topics = topics.filter(|prefix| is_of_a_topic(prefix));
+                let found = topics.map(|topic| async move { owners_of(bucket, &topic).await });
                 stream::iter(found).buffered(LISTINGS_AT_ONCE).try_concat().await?
             }
         };
-        let owners = prefixes.into_iter().take(OWNERS_MAX).map(|prefix| owner(bucket, prefix));
-        let owners: Vec<_> = stream::iter(owners).buffered(LISTINGS_AT_ONCE).try_collect().await?;
-        Ok(owners.into_iter().flatten().collect())
+        let has_more = owners.len() > OWNERS_MAX;
+        owners.truncate(OWNERS_MAX);
+        Ok((owners, has_more))
     }
 }
 
@@ -53,37 +54,53 @@ fn is_of_a_topic(folder: &str) -> bool {
     folder != layout::MALFORMED && !folder.contains(|c: char| c.is_ascii_lowercase())
 }
 
-async fn owner(bucket: &impl ObjectStore, prefix: String) -> Result<Option<Owner>, PortError> {
-    let first = bucket.list(&prefix, None, 1).await?.objects;
-    let year = first.first().and_then(|meta| meta.key.strip_prefix(&prefix)?.split('/').next()?.parse().ok());
-    // A key of another form comes before or behind those of dead letters: then all years are looked at.
-    Ok((!first.is_empty()).then(|| Owner { prefix, first_year: year.unwrap_or(FIRST_YEAR) }))
+async fn owner(bucket: &impl ObjectStore, prefix: &str) -> Result<Option<Owner>, PortError> {
+    let first = bucket.list(prefix, None, 1).await?.objects;
+    Ok(first.first().map(|meta| Owner::of(prefix.to_owned(), &meta.key)))
+}
+
+async fn owners_of(bucket: &impl ObjectStore, topic: &str) -> Result<Vec<Owner>, PortError> {
+    let folders = folders(bucket, topic).await?.into_iter();
+    Ok(folders.map(|(prefix, first)| Owner::of(prefix, &first)).collect())
+}
+
+impl Owner {
+    /// The subscription of a prefix, by the first of its keys.
+    fn of(prefix: String, first: &str) -> Self {
+        let year = first.strip_prefix(&prefix).and_then(|rest| rest.split('/').next()?.parse().ok());
+        // A key of another form comes before or behind those of dead letters: then all years are looked at.
+        Self { prefix, first_year: year.unwrap_or(FIRST_YEAR) }
+    }
 }
 
 /// The year before which no dead letter was written by posthaste, or by Event Grid.
 const FIRST_YEAR: u16 = 2018;
 
-/// The folders right under a prefix. Each costs a listing of one key.
-async fn folders(bucket: &impl ObjectStore, prefix: &str) -> Result<Vec<String>, PortError> {
-    let (mut folders, mut after) = (Vec::new(), None);
-    while folders.len() < OWNERS_MAX {
-        let listed = bucket.list(prefix, after.as_deref(), 1).await?.objects;
-        let Some(meta) = listed.first() else { break };
-        let name = meta.key.strip_prefix(prefix).and_then(|rest| rest.split_once('/'));
-        after = Some(match name {
-            Some((name, _)) => {
-                folders.push(format!("{prefix}{name}/"));
-                past(prefix, name)
+/// The folders right under a prefix, each with the first of its keys, and one more than [`OWNERS_MAX`] at
+/// most. A listing shows many small ones; behind a large one the next begins.
+async fn folders(bucket: &impl ObjectStore, prefix: &str) -> Result<Vec<(String, String)>, PortError> {
+    let (mut folders, mut after) = (Vec::<(String, String)>::new(), None::<String>);
+    while folders.len() <= OWNERS_MAX {
+        let listed = bucket.list(prefix, after.as_deref(), LIST_PAGE_MAX).await?;
+        for meta in listed.objects {
+            let name = meta.key.strip_prefix(prefix).and_then(|rest| rest.split_once('/'));
+            let Some((name, _)) = name else { continue };
+            let folder = format!("{prefix}{name}/");
+            if folders.last().is_none_or(|(last, _)| *last != folder) {
+                folders.push((folder, meta.key));
             }
-            None => meta.key.clone(),
-        });
+        }
+        let Some(next) = listed.next_after else { break };
+        let last = folders.last().and_then(|(folder, _)| folder.strip_suffix('/'));
+        let past_last = last.map(past).filter(|past| *past > next);
+        after = Some(past_last.unwrap_or(next));
     }
     Ok(folders)
 }
 
 /// A key behind all keys of a folder and before those of the next one: `0` follows `/`.
-fn past(prefix: &str, name: &str) -> String {
-    format!("{prefix}{name}0")
+fn past(folder: &str) -> String {
+    format!("{folder}0")
 }
 
 #[cfg(test)]
@@ -107,7 +124,7 @@ mod tests {
             store.write(key, "[]");
         }
         let found = async |scope: Scope| {
-            let owners = scope.owners(&store).await.unwrap();
+            let owners = scope.owners(&store).await.unwrap().0;
             owners.into_iter().map(|owner| (owner.prefix, owner.first_year)).collect::<Vec<_>>()
         };
         let owner = |prefix: &str, year| (prefix.to_owned(), year);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, IsoTimestamp, ReplayFailure};
 use posthaste_core::attempt::DeadLetterReason;
@@ -14,7 +15,7 @@ use posthaste_core::stored::{ResolvedLetters, WrittenIn};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::resolved::resolved_letters;
 
-use super::owners::{OWNERS_MAX, Scope};
+use super::owners::Scope;
 use super::walk::{Placed, Step, Walk};
 use crate::answer::ApiError;
 use crate::manage::Manage;
@@ -79,6 +80,12 @@ impl Place {
         }
     }
 
+    /// The time at which, and after which, nothing comes after this place.
+    fn end(&self) -> Timestamp {
+        let has_more_of_it = u64::from(self.object.is_some());
+        Timestamp::from_millis(self.written_at.as_millis().saturating_add(has_more_of_it))
+    }
+
     /// Whether a letter comes after this place.
     fn is_before(&self, object: &Placed, index: usize) -> bool {
         match &self.object {
@@ -109,19 +116,18 @@ struct Filling<'a> {
 impl<P: Ports> Manage<P> {
     /// One page of a search.
     pub(super) async fn search_letters(&self, search: Search) -> Result<DeadLetterPage, ApiError> {
-        let owners = search.scope.owners(&self.dead_letters).await?;
-        let is_cut = owners.len() == OWNERS_MAX;
+        let (owners, is_cut) = search.scope.owners(&self.dead_letters).await?;
         let mut written = search.written;
         if let Some(after) = &search.after {
-            let behind = Timestamp::from_millis(after.written_at.as_millis().saturating_add(1));
-            written.to = Some(written.to.map_or(behind, |to| to.min(behind)));
+            let end = after.end();
+            written.to = Some(written.to.map_or(end, |to| to.min(end)));
         }
         let mut walk = Walk::new(owners, written, self.clock.now() + CLOCKS_DIFFER_MAX);
         let end = self.clock.monotonic() + SEARCH_TIME;
         let mut filling =
             Filling { search: &search, page: DeadLetterPage::default(), last: None, reads: 0, end };
         let cut = loop {
-            match walk.step(&self.dead_letters).await? {
+            match walk.step(&self.dead_letters, || self.clock.monotonic() < end).await? {
                 Step::End => break None,
                 Step::Cut(written_at) => break Some(Place { written_at, object: None }),
                 Step::Objects(objects) => {
@@ -169,14 +175,15 @@ impl<P: Ports> Manage<P> {
         if object.bytes > OBJECT_BYTES_MAX {
             return Ok(Err("the object has more than 16 MiB".to_owned()));
         }
-        let resolved = resolved_letters(&self.dead_letters, &object.key).await?;
-        match self.dead_letters.get(&object.key).await {
-            Ok(Some(Object { bytes, .. })) => {
+        let read =
+            try_join(self.dead_letters.get(&object.key), resolved_letters(&self.dead_letters, &object.key));
+        match read.await {
+            Ok((Some(Object { bytes, .. }), resolved)) => {
                 let letters = shown_letters(&bytes).map_err(|error| error.to_string());
                 Ok(letters.map(|letters| LettersOfObject { letters, resolved }))
             }
             // It was deleted since it was listed.
-            Ok(None) => Ok(Ok(LettersOfObject::default())),
+            Ok((None, _)) => Ok(Ok(LettersOfObject::default())),
             Err(error) if is_lasting(&error) => Ok(Err(error.to_string())),
             Err(error) => Err(error),
         }

@@ -42,14 +42,27 @@ pub(crate) struct Walk {
     /// Periods to look at with the owners that have objects in them, the next one last.
     periods: Vec<(Period, Vec<usize>)>,
     month: Period,
+    /// Objects that a listing of a longer period showed, until their part of it has its turn.
+    listed: Vec<Placed>,
     listings: usize,
+    listings_max: usize,
+    has_stepped: bool,
 }
 
 impl Walk {
-    /// A walk over what was written in a time, which ends at `written.to` or, without it, at `now`.
+    /// A walk over what was written in a time, and before `now`.
     pub(crate) fn new(owners: Vec<Owner>, written: WrittenIn, now: Timestamp) -> Self {
-        let latest = written.to.map_or(now, |to| to.min(now));
-        Self { owners, written, periods: Vec::new(), month: Period::month_of(latest), listings: 0 }
+        let to = written.to.map_or(now, |to| to.min(now));
+        Self {
+            owners,
+            written: WrittenIn { to: Some(to), ..written },
+            periods: Vec::new(),
+            month: Period::month_of(to),
+            listed: Vec::new(),
+            listings: 0,
+            listings_max: LISTINGS_MAX,
+            has_stepped: false,
+        }
     }
 
     /// The owners.
@@ -57,23 +70,41 @@ impl Walk {
         &self.owners
     }
 
-    /// The next step.
-    pub(crate) async fn step(&mut self, bucket: &impl ObjectStore) -> Result<Step, PortError> {
+    /// The next step. The first one has objects of a period, however much is listed for it; before each later
+    /// one the walk is cut when it must end.
+    pub(crate) async fn step(
+        &mut self,
+        bucket: &impl ObjectStore,
+        has_time: impl Fn() -> bool,
+    ) -> Result<Step, PortError> {
         loop {
             let Some((period, owners)) = self.next_period() else { return Ok(Step::End) };
-            if self.listings >= LISTINGS_MAX {
+            if self.has_stepped && (self.listings >= self.listings_max || !has_time()) {
                 return Ok(Step::Cut(period.ends()));
             }
             let listed = self.list(bucket, period, owners).await?;
-            self.listings += listed.len();
-            let is_whole = listed.iter().all(|(_, page)| page.next_after.is_none());
-            if is_whole || period.parts().is_empty() {
-                return Ok(Step::Objects(self.placed(listed)));
+            let is_hour = period.parts().is_empty();
+            let is_whole = |page: &ListPage| page.next_after.is_none() || is_hour;
+            let (whole, divided): (Vec<_>, Vec<_>) = listed.into_iter().partition(|(_, page)| is_whole(page));
+            let placed = whole.into_iter().flat_map(|(owner, page)| self.placed(owner, page));
+            let placed: Vec<_> = placed.collect();
+            self.listed.extend(placed);
+            if divided.is_empty() {
+                self.has_stepped = true;
+                return Ok(Step::Objects(self.take_since(period.begins())));
             }
-            let some = listed.into_iter().filter(|(_, page)| !page.objects.is_empty());
-            let owners: Vec<_> = some.map(|(owner, _)| owner).collect();
+            let owners: Vec<_> = divided.into_iter().map(|(owner, _)| owner).collect();
             self.periods.extend(period.parts().into_iter().map(|part| (part, owners.clone())));
         }
+    }
+
+    /// The listed objects that were written at this time or later, in order.
+    fn take_since(&mut self, begins: Timestamp) -> Vec<Placed> {
+        let mut placed: Vec<_> = self.listed.extract_if(.., |object| object.written_at >= begins).collect();
+        placed.sort_by(|one, other| {
+            other.written_at.cmp(&one.written_at).then_with(|| one.key.cmp(&other.key))
+        });
+        placed
     }
 
     /// The next period that may have objects of the time that is asked for.
@@ -101,36 +132,28 @@ impl Walk {
         Some((month, owners.map(|(index, _)| index).collect()))
     }
 
-    /// A listing of the period for each of the owners.
+    /// The listing of a period for each of the owners: its first page, or all of an hour, which has no parts.
     async fn list(
-        &self,
+        &mut self,
         bucket: &impl ObjectStore,
         period: Period,
         owners: Vec<usize>,
     ) -> Result<Vec<(usize, ListPage)>, PortError> {
         let key = period.key();
         let is_hour = period.parts().is_empty();
-        let listings = stream::iter(owners).map(|owner| {
-            let prefix = format!("{}{key}", self.owners[owner].prefix);
-            async move {
-                let page =
-                    if is_hour { whole(bucket, &prefix).await } else { page(bucket, &prefix, None).await };
-                Ok((owner, page?))
-            }
+        let prefixes = owners.into_iter().map(|owner| (owner, format!("{}{key}", self.owners[owner].prefix)));
+        let listings = stream::iter(prefixes.collect::<Vec<_>>()).map(|(owner, prefix)| async move {
+            let (page, listings) = list(bucket, &prefix, is_hour).await?;
+            Ok((owner, page, listings))
         });
-        listings.buffered(LISTINGS_AT_ONCE).try_collect().await
+        let listed: Vec<_> = listings.buffered(LISTINGS_AT_ONCE).try_collect().await?;
+        self.listings += listed.iter().map(|(_, _, listings)| listings).sum::<usize>();
+        Ok(listed.into_iter().map(|(owner, page, _)| (owner, page)).collect())
     }
 
-    /// The objects that were written in the time that is asked for, in order.
-    fn placed(&self, listed: Vec<(usize, ListPage)>) -> Vec<Placed> {
-        let all = listed.into_iter().flat_map(|(owner, page)| {
-            page.objects.into_iter().filter_map(move |meta| self.place(owner, meta))
-        });
-        let mut placed: Vec<_> = all.collect();
-        placed.sort_by(|one, other| {
-            other.written_at.cmp(&one.written_at).then_with(|| one.key.cmp(&other.key))
-        });
-        placed
+    /// The objects of an owner that were written in the time that is asked for.
+    fn placed(&self, owner: usize, page: ListPage) -> Vec<Placed> {
+        page.objects.into_iter().filter_map(|meta| self.place(owner, meta)).collect()
     }
 
     fn place(&self, owner: usize, meta: ObjectMeta) -> Option<Placed> {
@@ -141,17 +164,102 @@ impl Walk {
     }
 }
 
-async fn page(bucket: &impl ObjectStore, prefix: &str, after: Option<&str>) -> Result<ListPage, PortError> {
-    bucket.list(prefix, after, LIST_PAGE_MAX).await
+/// A page of objects, or all of them, with the number of listings.
+async fn list(bucket: &impl ObjectStore, prefix: &str, all: bool) -> Result<(ListPage, usize), PortError> {
+    let mut listed = bucket.list(prefix, None, LIST_PAGE_MAX).await?;
+    let mut listings = 1;
+    while all && let Some(after) = listed.next_after.take() {
+        let more = bucket.list(prefix, Some(&after), LIST_PAGE_MAX).await?;
+        listed.objects.extend(more.objects);
+        listed.next_after = more.next_after;
+        listings += 1;
+    }
+    Ok((listed, listings))
 }
 
-/// All objects of an hour, which is not divided any further.
-async fn whole(bucket: &impl ObjectStore, prefix: &str) -> Result<ListPage, PortError> {
-    let mut hour = page(bucket, prefix, None).await?;
-    while let Some(after) = hour.next_after.take() {
-        let more = page(bucket, prefix, Some(&after)).await?;
-        hour.objects.extend(more.objects);
-        hour.next_after = more.next_after;
+#[cfg(test)]
+mod tests {
+    use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::{Calls, Operation, Recorded};
+
+    use super::super::owners::Scope;
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
     }
-    Ok(hour)
+
+    /// A store with the objects of these subscriptions and hours, so many of each.
+    fn store(objects: &[(&str, &str, usize)]) -> MemoryStore {
+        let store = MemoryStore::default();
+        for (subscription, hour, count) in objects {
+            for number in 0..*count {
+                let key = format!("ORDERS/{subscription}/{hour}/{number:04}.json");
+                // A copy: it counts as written at the beginning of its hour.
+                store.write_at(&key, "[]", at("2027-01-01T00:00:00Z"));
+            }
+        }
+        store
+    }
+
+    /// The subscriptions and hours of the objects that a walk finds, and how many of each, in order; and the
+    /// number of listings.
+    async fn walked(store: &MemoryStore, listings_max: usize) -> (Vec<(String, usize)>, usize) {
+        let calls = Calls::default();
+        let bucket = Recorded::new(store.clone(), "bucket", &calls);
+        let (mut found, mut to) = (Vec::<(String, usize)>::new(), None);
+        for _ in 0..100 {
+            let owners = Scope::Topic("ORDERS/".to_owned()).owners(&bucket).await.unwrap().0;
+            let written = WrittenIn { from: None, to };
+            let walk = Walk::new(owners, written, at("2026-03-10T12:00:00Z"));
+            let mut walk = Walk { listings_max, ..walk };
+            to = loop {
+                match walk.step(&bucket, || true).await.unwrap() {
+                    Step::Cut(at) => break Some(at),
+                    Step::End => return (found, calls.count(Operation::List)),
+                    Step::Objects(objects) => {
+                        for Placed { key, .. } in objects {
+                            let folder = key["ORDERS/".len()..].rsplit_once('/').unwrap().0.to_owned();
+                            match found.last_mut() {
+                                Some((last, count)) if *last == folder => *count += 1,
+                                _ => found.push((folder, 1)),
+                            }
+                        }
+                    }
+                }
+            };
+        }
+        panic!("the walk does not get on: {found:?}");
+    }
+
+    #[tokio::test]
+    async fn a_quiet_month_costs_a_listing_and_no_day_that_is_to_come_is_listed() {
+        let quiet = store(&[("A", "2026/3/9/23", 2), ("A", "2026/3/10/9", 1), ("B", "2026/3/10/10", 1)]);
+        let (found, listings) = walked(&quiet, LISTINGS_MAX).await;
+        let expected = [("B/2026/3/10/10", 1), ("A/2026/3/10/9", 1), ("A/2026/3/9/23", 2)];
+        assert_eq!(found, expected.map(|(folder, count)| (folder.to_owned(), count)));
+        // One for the subscriptions, and one of each of them for each month back to January.
+        assert_eq!(listings, 1 + 3 * 2);
+        let (_, listings) = walked(&store(&[("A", "2026/3/9/23", 1_001)]), LISTINGS_MAX).await;
+        // The month, ten days, the hours of one, two pages of an hour, two months; pages of subscriptions.
+        assert_eq!(listings, 1 + 10 + 24 + 1 + 2 + 2);
+    }
+
+    #[tokio::test]
+    async fn only_what_one_listing_does_not_show_is_divided_and_the_order_is_kept() {
+        let busy = store(&[("A", "2026/3/9/23", 1_001), ("B", "2026/3/9/9", 1), ("B", "2026/3/10/1", 1)]);
+        let (found, _) = walked(&busy, LISTINGS_MAX).await;
+        let expected = [("B/2026/3/10/1", 1), ("A/2026/3/9/23", 1_001), ("B/2026/3/9/9", 1)];
+        assert_eq!(found, expected.map(|(folder, count)| (folder.to_owned(), count)));
+    }
+
+    #[tokio::test]
+    async fn a_walk_that_is_cut_everywhere_gets_on_and_finds_each_object_once() {
+        let names: Vec<String> = (0..30).map(|number| format!("S{number:02}")).collect();
+        let mut objects: Vec<(&str, &str, usize)> = vec![("A", "2026/3/9/23", 1_001)];
+        objects.extend(names.iter().map(|name| (&**name, "2026/3/9/23", 1)));
+        objects.push(("A", "2026/3/9/22", 1_001));
+        let (found, _) = walked(&store(&objects), 1).await;
+        assert_eq!(found.iter().map(|(_, count)| count).sum::<usize>(), 2 * 1_001 + 30);
+    }
 }

@@ -32,7 +32,7 @@ impl<P: Ports> Manage<P> {
         let mut preview = ReplayPreview { is_complete, ..ReplayPreview::default() };
         for history in histories(page.records) {
             let ended = history.decisive();
-            if !selection.takes_record(ended, &to.created) || !selection.takes_status(&history) {
+            if !selection.may_end(ended, &to.created) || !selection.takes_end(&history) {
                 continue;
             }
             preview.events += 1;

@@ -52,7 +52,8 @@ impl<P: Ports> Manage<P> {
         let kept = self.kept(to, id);
         for history in &chosen.with_payload {
             if let Some(event) = kept.event(history).await? {
-                let letter = kept.letter_of(chosen.history).await;
+                // One that cannot be read is not resolved by sending it again.
+                let letter = kept.letter_of(chosen.history).await.unwrap_or_default();
                 return Ok(Found { event, webhook_id: Some(chosen.history.webhook_id()), letter });
             }
         }
@@ -60,7 +61,7 @@ impl<P: Ports> Manage<P> {
     }
 
     fn kept<'a>(&'a self, to: &'a Subscription, id: &'a str) -> KeptEvent<'a, P::Store, P::DeadLetters> {
-        KeptEvent { state: &self.state, dead_letters: &self.dead_letters, to, id }
+        KeptEvent { state: &self.state, dead_letters: &self.dead_letters, to, id, include_former: false }
     }
 
     /// The newest dead letter of this id, where the log has no record of the event.
@@ -72,11 +73,11 @@ impl<P: Ports> Manage<P> {
         searched_from: Option<Timestamp>,
     ) -> Result<Found, ApiError> {
         let scope = Scope::Subscription(layout::dead_letters_of(&to.topic, &to.name));
-        let owners = scope.owners(&self.dead_letters).await?;
+        let (owners, _) = scope.owners(&self.dead_letters).await?;
         let mut walk = Walk::new(owners, WrittenIn::default(), self.clock.now() + CLOCKS_DIFFER_MAX);
         let (end, mut read) = (self.clock.monotonic() + SEARCH_TIME, 0);
         loop {
-            let objects = match walk.step(&self.dead_letters).await? {
+            let objects = match walk.step(&self.dead_letters, || self.clock.monotonic() < end).await? {
                 Step::Objects(objects) => objects,
                 Step::Cut(_) => return Err(unknown(searched_from, true)),
                 Step::End => return Err(unknown(searched_from, false)),

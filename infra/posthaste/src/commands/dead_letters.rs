@@ -41,13 +41,15 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetter
             .query("type", arguments.event_type.as_ref())
             .query("includeResolved", arguments.include_resolved.then_some(true))
             .query("limit", Some((wanted - all.dead_letters.len()).min(PAGE_MAX)))
-            .query("cursor", all.cursor.take());
+            .query("cursor", all.cursor.clone());
         let page: DeadLetterPage = session.client.json(call)?;
+        // A page without anything may have a cursor, but never the same one.
+        let is_stuck = page.dead_letters.is_empty() && page.cursor == all.cursor;
         all.dead_letters.extend(page.dead_letters);
         all.failures.extend(page.failures);
         all.note = page.note;
         all.cursor = page.cursor;
-        if all.cursor.is_none() || all.dead_letters.len() >= wanted {
+        if is_stuck || all.cursor.is_none() || all.dead_letters.len() >= wanted {
             return Ok(all);
         }
     }

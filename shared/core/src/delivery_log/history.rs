@@ -88,6 +88,13 @@ impl DeliveryHistory {
         decisive(&self.records)
     }
 
+    /// The first record with which it is at the end that it has. Later ones say where its dead letter lies,
+    /// or come of a second copy of the message. So an end has one time, whenever the log is read.
+    pub fn ended(&self) -> &Record {
+        let end = rank(self.decisive());
+        self.records.iter().find(|record| rank(record) == end).unwrap_or(&self.records[0])
+    }
+
     /// The first record. It says what the event is: its source, type, subject and times.
     pub fn first(&self) -> &Record {
         &self.records[0]

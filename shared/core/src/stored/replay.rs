@@ -269,6 +269,9 @@ mod tests {
     /// Version 2 as it was first written. Never edited.
     const V2: &str = include_str!("fixtures/replay-v2.json");
 
+    /// Version 3 as it was first written. Never edited.
+    const V3: &str = include_str!("fixtures/replay-v3.json");
+
     fn record() -> ReplayRecord {
         let request = json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
         let (topic, name) =
@@ -309,10 +312,23 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_a_replay_from_the_log_is_written_as_its_fixture_and_read_back() {
+        let from = "2023-11-14T22:00:00Z";
+        let request = json!({ "source": "log", "result": "failed", "status": "5xx", "from": from });
+        let request = serde_json::from_value(request).unwrap();
+        let ReplayRecord { id, topic, subscription, created_at, .. } = record();
+        let mut begun = ReplayRecord::new(id, topic, (subscription, &Created::UNKNOWN), request, created_at);
+        begun.progress.after = Some("1699999200000-0f".to_owned());
+        begun.progress.resolved = 2;
+        assert_eq!(begun.render(), V3.trim_end());
+        assert_eq!(ReplayRecord::parse(V3.as_bytes()).unwrap(), begun);
+    }
+
+    #[test]
     fn a_broken_record_is_told_from_a_newer_one() {
         assert!(matches!(ReplayRecord::parse(b""), Err(FormatError::Malformed(..))));
-        let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"id\"", "\"name\"");
-        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(FormatError::Newer(3))));
+        let newer = V1.replace("\"v\":1", "\"v\":4").replace("\"id\"", "\"name\"");
+        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(FormatError::Newer(4))));
     }
 
     #[test]

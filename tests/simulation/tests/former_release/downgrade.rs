@@ -19,10 +19,10 @@ const REPLAY: &str = "20231114T230000Z-0b8b9c5e6a0d";
 
 /// The versions of this program, as those of the next.
 const TO_NEXT: &[(&str, &str)] =
-    &[(r#""v":3,"topic""#, r#""v":4,"topic""#), (r#"{"v":2,"id""#, r#"{"v":3,"id""#)];
+    &[(r#""v":3,"topic""#, r#""v":4,"topic""#), (r#"{"v":2,"id""#, r#"{"v":4,"id""#)];
 
 const FROM_NEXT: &[(&str, &str)] =
-    &[(r#""v":4,"topic""#, r#""v":3,"topic""#), (r#"{"v":3,"id""#, r#"{"v":2,"id""#)];
+    &[(r#""v":4,"topic""#, r#""v":3,"topic""#), (r#"{"v":4,"id""#, r#"{"v":2,"id""#)];
 
 /// The state that the former release left after two hours on this program's state.
 const GAVE_BACK: &str = include_str!("fixtures/gave-back.json");

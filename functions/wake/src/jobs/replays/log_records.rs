@@ -8,6 +8,7 @@ use posthaste_core::release::{LogPlace, Selection};
 use posthaste_delivery_log::{LogError, RecordPage};
 use posthaste_ports::Ports;
 
+use super::pick::chain;
 use crate::run::Run;
 
 /// Most records of one read. A crash sends those of one read again, under the same keys.
@@ -19,9 +20,6 @@ const LENGTH_MAX: Duration = Duration::from_hours(1);
 /// Shortest part: records have times in milliseconds.
 const LENGTH_MIN: Duration = Duration::from_millis(1);
 
-/// Most records of one millisecond: more than an invocation of deliver has.
-const RECORDS_OF_A_MILLISECOND_MAX: usize = 20_000;
-
 /// A part of the log.
 #[derive(Debug)]
 pub(super) struct Part {
@@ -29,6 +27,8 @@ pub(super) struct Part {
     pub(super) records: Vec<Record>,
     /// Where it ends.
     pub(super) end: Timestamp,
+    /// Files that cannot be read, with the reasons.
+    pub(super) damaged: Vec<(String, String)>,
 }
 
 /// Reads parts. Lists of the log are newest first, so that a part is made shorter until one list has it.
@@ -53,24 +53,26 @@ impl Parts {
         loop {
             let end = after.end(self.length, to);
             let filter = selection.records(after.time, end, of);
-            let page = list(run, &filter).await?;
-            let Some(next) = page.next else {
+            let mut page = list(run, &filter).await?;
+            let Some(next) = page.next.take() else {
                 self.length = (self.length * 2).min(LENGTH_MAX);
-                return Ok(part(page.records, after, end));
+                return Ok(part(page, after, end));
             };
             if self.length == LENGTH_MIN {
-                let records = rest(run, &filter, page.records, next).await?;
-                return Ok(part(records, after, end));
+                page.records = rest(run, &filter, page.records, next).await?;
+                return Ok(part(page, after, end));
             }
             self.length = (self.length / 2).max(LENGTH_MIN);
         }
     }
 }
 
-fn part(mut records: Vec<Record>, after: &LogPlace, end: Timestamp) -> Part {
+fn part(RecordPage { mut records, damaged, .. }: RecordPage, after: &LogPlace, end: Timestamp) -> Part {
+    let damaged = damaged.iter().filter_map(|error| Some((error.damaged_file()?.to_owned(), chain(error))));
+    let damaged = damaged.collect();
     records.retain(|record| after.is_before(record));
     records.sort_by(|one, other| (one.time, &one.record_id).cmp(&(other.time, &other.record_id)));
-    Part { records, end }
+    Part { records, end, damaged }
 }
 
 async fn list<P: Ports>(run: Run<'_, P>, filter: &RecordFilter) -> Result<RecordPage, LogError> {
@@ -86,7 +88,7 @@ async fn rest<P: Ports>(
     next: Cursor,
 ) -> Result<Vec<Record>, LogError> {
     let mut next = Some(next);
-    while let Some(after) = next.filter(|_| records.len() < RECORDS_OF_A_MILLISECOND_MAX) {
+    while let Some(after) = next {
         let page = list(run, &RecordFilter { after: Some(after), ..filter.clone() }).await?;
         records.extend(page.records);
         next = page.next;

@@ -1,6 +1,8 @@
 //! The walk of one replay through the delivery log: read some records, send the events whose deliveries ended
 //! with them, write how far the walk has come.
 
+use std::time::Duration;
+
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::delivery_log::{DeliveryHistory, Kind, LogResult, LookUp, Record, histories};
@@ -14,12 +16,21 @@ use super::log_records::{Part, Parts};
 use super::pick::chain;
 use super::records::{Job, ReplayError};
 use super::sender::send;
-use super::walk::{Receiver, takes_bulk};
+use super::walk::{Receiver, is_lasting, takes_bulk};
 use crate::ports::WakePorts;
 use crate::run::Run;
 
 /// Deliveries that are looked up side by side.
 const LOOK_UPS_AT_ONCE: usize = 8;
+
+/// Bytes of events with which some are sent before more are read.
+const BYTES_PREFERRED: usize = 8 * 1024 * 1024;
+
+/// The reason why an event cannot be sent where the log has too much of its id.
+const TOO_MANY_RECORDS: &str = "the delivery log has more records of its id than are read";
+
+/// The time by which clocks may differ.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_hours(1);
 
 /// The reason why an event cannot be sent.
 const NO_PAYLOAD: &str = "neither the delivery log nor a dead letter has its payload";
@@ -38,6 +49,8 @@ struct LogWalk<'a, P: Ports> {
 #[derive(Debug, Default)]
 struct Picked {
     sent: Vec<SentAgain>,
+    /// Bytes of those events.
+    bytes: usize,
     /// Their ids.
     ids: Vec<String>,
     /// The number of events whose dead letters are resolved.
@@ -51,6 +64,7 @@ impl Picked {
         let id = || record.event_id.clone().unwrap_or_else(|| record.delivery_key.clone());
         match fate {
             Fate::Sent(event) => {
+                self.bytes += event.event.json().len();
                 self.sent.push(SentAgain { index: self.sent.len(), ..*event });
                 self.ids.push(id());
             }
@@ -91,8 +105,13 @@ pub(super) async fn resume<P: Ports>(
 impl<P: Ports> LogWalk<'_, P> {
     async fn walk(&mut self) -> Result<(), ReplayError> {
         let ports = self.run.ports;
+        if self.complete_until() < self.selection.to() {
+            // Records of the time that is asked for are still on their way.
+            return self.save().await;
+        }
         let mut reads = Parts::new();
         self.begin().await?;
+        let to = self.selection.to();
         loop {
             if !self.run.has_time() || self.pace.room() == 0 {
                 return self.save().await;
@@ -100,11 +119,9 @@ impl<P: Ports> LogWalk<'_, P> {
             if !takes_bulk(&ports.pressure).await {
                 return self.job.turn(ports, ReplayState::Waiting, Some(ReplayReason::Pressure)).await;
             }
-            let to = self.selection.to().min(self.complete_until());
             if self.at.time >= to {
-                let is_done = to == self.selection.to();
                 self.save().await?;
-                return if is_done { self.job.turn(ports, ReplayState::Done, None).await } else { Ok(()) };
+                return self.job.turn(ports, ReplayState::Done, None).await;
             }
             let of = (&self.selection, &*self.to.subscription);
             let read = reads.next(self.run, of, &self.at, to).await;
@@ -143,24 +160,35 @@ impl<P: Ports> LogWalk<'_, P> {
         self.job.save(self.run.ports).await
     }
 
-    /// Sends the events of a part, as far as the rate allows, and writes how far that went.
-    async fn replay_part(&mut self, Part { records, end }: Part) -> Result<(), ReplayError> {
-        let records: Vec<_> = self.selected(records);
-        let fates: Vec<_> = records.iter().map(|record| self.fate(record)).collect();
-        let fates: Vec<Fate> = stream::iter(fates).buffered(LOOK_UPS_AT_ONCE).try_collect().await?;
-        let mut picked = Picked::default();
-        let (mut is_whole, mut at) = (true, self.at.clone());
-        for (record, fate) in records.iter().zip(fates) {
-            if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room() {
+    /// Sends the events of a part, as far as the rate and the time allow, and writes how far that went.
+    async fn replay_part(&mut self, Part { records, end, damaged }: Part) -> Result<(), ReplayError> {
+        let records = self.selected(records);
+        let (mut picked, mut at) = (Picked::default(), self.at.clone());
+        let mut is_whole = true;
+        'part: for some in records.chunks(LOOK_UPS_AT_ONCE) {
+            let fates: Vec<_> = some.iter().map(|record| self.fate(record)).collect();
+            let fates: Vec<Fate> = stream::iter(fates).buffered(LOOK_UPS_AT_ONCE).try_collect().await?;
+            for (record, fate) in some.iter().zip(fates) {
+                if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room() {
+                    is_whole = false;
+                    break 'part;
+                }
+                picked.add(record, fate);
+                at = LogPlace::behind(record);
+            }
+            if !self.run.has_time() || picked.bytes >= BYTES_PREFERRED {
                 is_whole = false;
                 break;
             }
-            picked.add(record, fate);
-            at = LogPlace::behind(record);
         }
         self.send(picked).await?;
         self.at = if is_whole { LogPlace::before(end) } else { at };
         let record = &mut self.job.record;
+        for (file, why) in damaged {
+            if !record.progress.failures.iter().any(|failure| failure.key == file) {
+                record.progress.fail(&file, None, why);
+            }
+        }
         (record.state, record.reason) = (ReplayState::Running, None);
         self.save().await
     }
@@ -168,13 +196,13 @@ impl<P: Ports> LogWalk<'_, P> {
     /// The records with which a selected delivery may have ended.
     fn selected(&self, records: Vec<Record>) -> Vec<Record> {
         let created = &self.to.subscription.created;
-        records.into_iter().filter(|record| self.selection.takes_record(record, created)).collect()
+        records.into_iter().filter(|record| self.selection.may_end(record, created)).collect()
     }
 
     /// Queues events, and counts what became of all. After an error the part is read again: what was queued
     /// goes out twice, under one key.
     async fn send(&mut self, picked: Picked) -> Result<(), ReplayError> {
-        let Picked { sent, ids, resolved, mut failed } = picked;
+        let Picked { sent, ids, resolved, mut failed, .. } = picked;
         let Receiver { topic, subscription } = self.to;
         let default_time_to_live = topic.default_time_to_live;
         let replay = Replay { id: &self.job.record.id, subscription, default_time_to_live };
@@ -202,13 +230,19 @@ impl<P: Ports> LogWalk<'_, P> {
 
     async fn fate(&self, record: &Record) -> Result<Fate, ReplayError> {
         let Some(id) = record.event_id.clone() else { return Ok(Fate::Failed("its id is not known")) };
-        let Some(history) = self.history(record, &id).await? else { return Ok(Fate::Passed) };
-        if history.decisive().record_id != record.record_id || !self.selection.takes_status(&history) {
+        let Some(history) = self.history(record, &id).await? else {
+            return Ok(Fate::Failed(TOO_MANY_RECORDS));
+        };
+        if history.ended().record_id != record.record_id || !self.selection.takes_end(&history) {
             return Ok(Fate::Passed);
         }
         let WakePorts { state, dead_letters, .. } = self.run.ports;
-        let kept = KeptEvent { state, dead_letters, to: &self.to.subscription, id: &id };
-        let letter = kept.letter_of(&history).await;
+        let include_former = self.selection.includes_former();
+        let kept = KeptEvent { state, dead_letters, to: &self.to.subscription, id: &id, include_former };
+        let letter = match kept.letter_of(&history).await {
+            Err(error) if is_lasting(&error) => None,
+            letter => letter.map_err(ReplayError::Event)?,
+        };
         if let Some(place) = letter.as_ref().filter(|_| !self.selection.includes_resolved()) {
             let resolved = resolved_letters(dead_letters, &place.object).await;
             if resolved.map_err(ReplayError::Event)?.has(place.index) {
@@ -223,13 +257,18 @@ impl<P: Ports> LogWalk<'_, P> {
         Ok(Fate::Sent(Box::new(SentAgain { index: 0, event, key, letter, webhook_id })))
     }
 
-    /// The delivery of a record. One that the endpoint took at once has no other record.
+    /// The delivery of a record. One that the endpoint took at once needs no other record. `None` if the log
+    /// has too much of its id.
     async fn history(&self, record: &Record, id: &str) -> Result<Option<DeliveryHistory>, ReplayError> {
         if is_whole(record) {
             return Ok(histories(vec![record.clone()]).pop());
         }
         let (topic, subscription) = (Some(record.topic.clone()), Some(record.subscription.clone()));
-        let look_up = LookUp { topic, subscription, event_id: Some(id.to_owned()), ..LookUp::default() };
+        let accepted = record.accepted_at.as_millis();
+        let ahead = u64::try_from(CLOCKS_DIFFER_MAX.as_millis()).unwrap_or(u64::MAX);
+        let from = Some(Timestamp::from_millis(accepted.saturating_sub(ahead)));
+        let event_id = Some(id.to_owned());
+        let look_up = LookUp { topic, subscription, event_id, from, ..LookUp::default() };
         let found = self.run.ports.log.event(look_up, || true).await.map_err(ReplayError::Log)?;
         let mut histories = histories(found.records).into_iter();
         Ok(histories.find(|history| history.key == record.delivery_key))

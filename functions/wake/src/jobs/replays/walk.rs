@@ -194,7 +194,7 @@ fn fail(progress: &mut ReplayProgress, key: &str, error: &dyn Error) {
 }
 
 /// Tells whether a store will answer no better in a minute.
-fn is_lasting(error: &PortError) -> bool {
+pub(super) fn is_lasting(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid | ErrorKind::NotFound)
 }
 

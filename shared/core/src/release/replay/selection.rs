@@ -164,6 +164,11 @@ impl Selection {
         self.include_resolved
     }
 
+    /// Whether events of earlier subscriptions of the name are asked for too.
+    pub fn includes_former(&self) -> bool {
+        self.include_former
+    }
+
     /// Whether the events are those of the delivery log.
     pub fn is_of_log(&self) -> bool {
         self.source == ReplaySource::Log
@@ -183,39 +188,46 @@ impl Selection {
     pub fn records(&self, from: Timestamp, to: Timestamp, of: &Subscription) -> RecordFilter {
         let mut types = self.types.iter();
         let event_type = types.next().filter(|_| types.next().is_none()).cloned();
+        let is_delivered = self.result == Some(ReplayResult::Delivered);
         RecordFilter {
             topic: Some(of.topic.folded()),
             subscription: Some(of.name.folded()),
             event_type,
+            result: is_delivered.then_some(LogResult::Delivered),
             from: Some(from),
             to: Some(to),
+            // What was given up is looked up anyway.
+            without_payload: !is_delivered && self.result.is_some(),
             ..RecordFilter::default()
         }
     }
 
-    /// Whether a record says that a selected delivery has ended: one that a producer made, for the
+    /// Whether a selected delivery may have ended with a record: one that a producer made, for the
     /// subscription of this creation. What a replay sent is no part of another one.
-    pub fn takes_record(&self, record: &Record, created: &Created) -> bool {
-        let has_result = match self.result {
-            None => ENDED.contains(&record.result),
-            Some(ReplayResult::Delivered) => record.result == LogResult::Delivered,
-            Some(ReplayResult::Failed) => {
-                matches!(record.result, LogResult::DeadLettered | LogResult::Dropped)
-            }
-            Some(ReplayResult::DeadLettered) => record.result == LogResult::DeadLettered,
-            Some(ReplayResult::Dropped) => record.result == LogResult::Dropped,
-        };
+    pub fn may_end(&self, record: &Record, created: &Created) -> bool {
         let is_first = !matches!(record.origin, Origin::Replay | Origin::Resend);
         let identity = record.identity.as_deref().and_then(Identity::parse);
         let is_own = self.include_former || created.accepted(identity, record.accepted_at);
         let has_type = self.types.is_empty()
             || record.event_type.as_ref().is_some_and(|event_type| self.types.contains(event_type));
-        let has_reason = self.reason.is_none() || record.reason == self.reason;
-        has_result && is_first && is_own && has_type && has_reason
+        ENDED.contains(&record.result) && is_first && is_own && has_type
+    }
+
+    /// Whether a delivery that has ended did so as is asked for. Its last record says that.
+    pub fn takes_end(&self, history: &DeliveryHistory) -> bool {
+        let last = history.decisive();
+        let has_result = match self.result {
+            None => ENDED.contains(&last.result),
+            Some(ReplayResult::Delivered) => last.result == LogResult::Delivered,
+            Some(ReplayResult::Failed) => matches!(last.result, LogResult::DeadLettered | LogResult::Dropped),
+            Some(ReplayResult::DeadLettered) => last.result == LogResult::DeadLettered,
+            Some(ReplayResult::Dropped) => last.result == LogResult::Dropped,
+        };
+        has_result && (self.reason.is_none() || last.reason == self.reason) && self.takes_status(history)
     }
 
     /// Whether the last attempt of a delivery had a status that was asked for.
-    pub fn takes_status(&self, history: &DeliveryHistory) -> bool {
+    fn takes_status(&self, history: &DeliveryHistory) -> bool {
         let last = history.attempts().last().and_then(|attempt| attempt.status);
         self.status.is_none_or(|asked| last.is_some_and(|status| asked.contains(status)))
     }
