@@ -26,9 +26,9 @@ const COMMIT_BYTES_MAX: usize = 8 << 20;
 /// Most acknowledgements of one commit.
 const COMMIT_DELETES_MAX: usize = 8192;
 
-/// Time that an acknowledgement waits for other work to share its commit. It is real time and not the clock
-/// port's: it gathers writes, and no caller can see it.
-const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(25);
+/// Time that acknowledgements and records of the delivery log wait for other work to share its commit. It is
+/// real time and not the clock port's: it gathers writes, and no caller can see it.
+const SHARING_DELAY: Duration = Duration::from_millis(25);
 
 /// A message on its way into the engine.
 #[derive(Debug)]
@@ -54,6 +54,13 @@ pub(super) enum Work {
 }
 
 impl Work {
+    /// Whether this may wait for other work. Nobody hurries for records alone: their requests are answered,
+    /// and only the end of the deliveries waits for them.
+    fn may_wait(&self) -> bool {
+        let Self::Messages { messages, instead_of: None } = self else { return false };
+        messages.iter().all(|message| message.to == QueueName::Records)
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Messages { messages, .. } => messages.iter().map(|message| message.body.len()).sum(),
@@ -164,10 +171,11 @@ impl Inbox {
             let _ = answer.send(Err(Failed::closed()));
             return answered;
         }
+        let may_wait = work.may_wait();
         waiting.jobs.push_back(Job { work, answer, _room: room });
-        let is_first = waiting.jobs.len() == 1;
+        let is_noticed = !may_wait || matches!(waiting.jobs.len(), 1 | COMMIT_JOBS_MAX);
         drop(waiting);
-        if is_first {
+        if is_noticed {
             self.arrived.notify_one();
         }
         answered
@@ -209,24 +217,14 @@ impl Inbox {
     /// Waits for work and takes what one commit takes; `None` once closed and empty.
     pub(super) fn next(&self) -> Option<Batch> {
         let mut waiting = self.waiting.lock();
-        loop {
-            let is_full = waiting.deletes.len() >= COMMIT_DELETES_MAX;
-            if !waiting.jobs.is_empty() || is_full || (waiting.is_closed && !waiting.deletes.is_empty()) {
-                return Some(waiting.take());
-            }
+        while waiting.is_empty() {
             if waiting.is_closed {
                 return None;
             }
-            if waiting.deletes.is_empty() {
-                self.arrived.wait(&mut waiting);
-                continue;
-            }
-            let gather = |waiting: &mut Waiting| {
-                waiting.jobs.is_empty() && !waiting.is_closed && waiting.deletes.len() < COMMIT_DELETES_MAX
-            };
-            self.arrived.wait_while_for(&mut waiting, gather, ACKNOWLEDGEMENT_DELAY);
-            return Some(waiting.take());
+            self.arrived.wait(&mut waiting);
         }
+        self.arrived.wait_while_for(&mut waiting, |waiting| waiting.may_wait(), SHARING_DELAY);
+        Some(waiting.take())
     }
 
     /// Waits before the next try after a failure. Calls in the meantime wait, too.
@@ -247,6 +245,18 @@ impl Inbox {
 }
 
 impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.deletes.is_empty()
+    }
+
+    /// Whether all of it may wait for other work.
+    fn may_wait(&self) -> bool {
+        !self.is_closed
+            && self.jobs.len() < COMMIT_JOBS_MAX
+            && self.deletes.len() < COMMIT_DELETES_MAX
+            && self.jobs.iter().all(|job| job.work.may_wait())
+    }
+
     fn take(&mut self) -> Batch {
         let mut bytes = 0;
         let fits = |job: &Job| {
