@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::Jitter;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, Tally, stop_at};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, stop_at};
 use tokio_util::sync::CancellationToken;
 
 use circuit::Circuit;
@@ -184,12 +184,7 @@ impl<P: Ports> Deliver<P> {
                     activity: Activity::default(),
                     notices: DroppedNotices { ports: notice_ports, payloads },
                 },
-                records: RecordsQueue {
-                    queue: Arc::new(records),
-                    clock: clock.clone(),
-                    settings: settings.records,
-                    lost: Tally::default(),
-                },
+                records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),
             },
             waiting: WaitingObjects { queue, state, clock: clock.clone(), entropy: entropy.clone() },
             clock,

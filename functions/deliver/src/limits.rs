@@ -50,14 +50,17 @@ pub struct RecordsSettings {
     /// Whether records travel in the transaction that settles the first message of their group. Otherwise
     /// they are sent before.
     pub in_settling: bool,
+    /// Whether groups take turns to send their records, so that those of several invocations share messages.
+    pub in_turns: bool,
 }
 
 impl RecordsSettings {
     /// Where the queues share transactions: embedded. A message is cheap, so the gathering is short.
-    pub const EMBEDDED: Self = Self { gathering: Duration::from_millis(25), in_settling: true };
+    pub const EMBEDDED: Self =
+        Self { gathering: Duration::from_millis(25), in_settling: true, in_turns: true };
 
     /// Where each message is a request that is paid for, and an acknowledgement is none: on AWS.
-    pub const AWS: Self = Self { gathering: Duration::from_secs(1), in_settling: false };
+    pub const AWS: Self = Self { gathering: Duration::from_secs(1), in_settling: false, in_turns: false };
 }
 
 /// The bounds of requests to one link contradict each other.

@@ -9,9 +9,11 @@ pub(crate) mod replace;
 mod successors;
 pub(crate) mod waiting;
 
-use bytes::Bytes;
+use std::sync::Arc;
+
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::delivery_log::{RecordText, join_records};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::stop_at;
 use tokio::sync::mpsc;
@@ -107,11 +109,10 @@ impl<P: Ports> Settler<P> {
     }
 
     async fn settle_group(&self, invocation: &Invocation, group: Group) {
-        let (bodies, by_topic) = (group.bodies(), group.records_by_topic(invocation));
-        let endings = group.messages.into_iter().filter_map(|message| message.ending);
-        let mut endings: Vec<Ending> = endings.collect();
-        if let Err(error) = self.send_records(invocation, &mut endings, bodies).await {
-            self.records.report_lost(&by_topic, &error);
+        let by_topic = group.records_by_topic(invocation);
+        let (mut endings, records) = group.into_parts();
+        if let Err(error) = self.send_records(invocation, &mut endings, records).await {
+            self.records.report_lost(&by_topic, &*error);
         }
         let end = |ending| self.ender.end(invocation, ending);
         stream::iter(endings).for_each_concurrent(SETTLED_AT_ONCE_MAX, end).await;
@@ -123,20 +124,21 @@ impl<P: Ports> Settler<P> {
         &self,
         invocation: &Invocation,
         endings: &mut Vec<Ending>,
-        bodies: Vec<Bytes>,
-    ) -> Result<(), PortError> {
+        records: Vec<RecordText>,
+    ) -> Result<(), Arc<PortError>> {
         let first = endings.iter().position(Ending::is_replaced);
         let Some(first) = first.filter(|_| self.records.settings.in_settling) else {
-            return self.records.send(bodies).await;
+            return self.records.send(records).await;
         };
+        let bodies = join_records(records.iter());
         match self.ender.end_with(invocation, &mut endings[first], &bodies).await {
             Ok(()) => {
                 endings.remove(first);
                 Ok(())
             }
             // Another worker has the message, and the records of this attempt are nowhere else.
-            Err(error) if error.kind == ErrorKind::NotFound => self.records.send(bodies).await,
-            Err(error) => Err(error),
+            Err(error) if error.kind == ErrorKind::NotFound => self.records.send(records).await,
+            Err(error) => Err(Arc::new(error)),
         }
     }
 }

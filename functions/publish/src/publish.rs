@@ -10,7 +10,7 @@ use posthaste_core::api::PublishAnswer;
 use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::model::{Hops, Schema, Topic, TopicName};
 use posthaste_ports::{Clock, Entropy, Ports};
-use posthaste_services::{Activity, FanOut, Origin, PressureReader, Registry};
+use posthaste_services::{Activity, FanOut, Inline, Origin, PressureReader, Registry};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
@@ -117,7 +117,8 @@ impl<P: Ports> Publish<P> {
         }
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
         let origin = Origin { hops: received.hops, ..Origin::default() };
-        let written = fan_out.write(topic, &received.events, received.dehydrate, origin).await;
+        let inline = self.inline(topic, received.dehydrate);
+        let written = fan_out.write(topic, &received.events, inline, origin).await;
         idempotency.settle(claim, written.as_ref().ok().map(|written| written.matched)).await;
         let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
         let matched = written.matched;
@@ -131,6 +132,17 @@ impl<P: Ports> Publish<P> {
             "published"
         );
         Ok(Published { answer: PublishAnswer::new(events, Some(matched)), pressure: received.pressure })
+    }
+
+    /// The events that travel in their messages. A larger one is stored once, and then it can also be sent
+    /// again by its record of the delivery log.
+    fn inline(&self, topic: &Topic, dehydrate: bool) -> Inline {
+        let log = topic.delivery_log.unwrap_or(self.settings.delivery_log);
+        match (dehydrate, log.keeps_payloads()) {
+            (true, _) => Inline::Tiny,
+            (false, true) => Inline::Logged,
+            (false, false) => Inline::Fitting,
+        }
     }
 
     async fn topic(&self, name: &str) -> Result<Arc<Topic>, PublishError> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use posthaste_core::model::DeliveryLogMode;
+
 /// The effect of the tarpit on a producer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tarpit {
@@ -21,11 +23,17 @@ pub struct PublishSettings {
     pub body_timeout: Duration,
     /// The effect of the tarpit.
     pub tarpit: Tarpit,
+    /// How much the delivery log keeps of topics that do not say so.
+    pub delivery_log: DeliveryLogMode,
 }
 
 impl Default for PublishSettings {
     /// A body has a minute, as long as the slowest acknowledgement.
     fn default() -> Self {
-        Self { body_timeout: Duration::from_mins(1), tarpit: Tarpit::default() }
+        Self {
+            body_timeout: Duration::from_mins(1),
+            tarpit: Tarpit::default(),
+            delivery_log: DeliveryLogMode::default(),
+        }
     }
 }

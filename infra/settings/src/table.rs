@@ -212,7 +212,7 @@ table! {
             "How much the delivery log keeps of topics that do not set `deliveryLog`.")
             .under(DELIVERY_LOG_HEADING)
             .form(DELIVERY_LOG_MODES).default("payloads")),
-        Some(Variable::new("DELIVERY_LOG", DELIVERY_LOG_MODES, &[Deliver, Deadletter, Manage])
+        Some(Variable::new("DELIVERY_LOG", DELIVERY_LOG_MODES, &[Publish, Deliver, Deadletter, Manage])
             .default("payloads").parameter("DeliveryLog"));
     DELIVERY_LOG_RETENTION: Duration = parse::log_retention,
         Some(ServeOption::new("delivery-log-retention", "POSTHASTE_DELIVERY_LOG_RETENTION", "DURATION",
@@ -321,7 +321,11 @@ table! {
 
 /// The settings of publish: `base`, changed by what is given.
 pub fn publish_settings(values: &mut impl Values, base: PublishSettings) -> PublishSettings {
-    PublishSettings { tarpit: values.get(&TARPIT).unwrap_or(base.tarpit), ..base }
+    PublishSettings {
+        tarpit: values.get(&TARPIT).unwrap_or(base.tarpit),
+        delivery_log: values.get(&DELIVERY_LOG).unwrap_or(base.delivery_log),
+        ..base
+    }
 }
 
 /// The settings of deliver: `base`, changed by what is given.

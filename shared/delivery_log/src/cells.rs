@@ -28,11 +28,11 @@ impl Cells {
 
     /// The values of records in one column. All texts lie in one allocation.
     pub(crate) fn of(records: &[&Record], column: &Column) -> Self {
-        let values = || records.iter().map(|record| (column.get)(record));
+        let values = records.iter().map(|record| (column.get)(record));
         match column.column_type {
-            ColumnType::Text => Self::Text(shared(|| values().map(text))),
-            ColumnType::Int => Self::Int(values().map(int).collect()),
-            ColumnType::Time => Self::Time(values().map(time).collect()),
+            ColumnType::Text => Self::Text(shared(values.map(text))),
+            ColumnType::Int => Self::Int(values.map(int).collect()),
+            ColumnType::Time => Self::Time(values.map(time).collect()),
         }
     }
 
@@ -97,7 +97,8 @@ fn write<T: DataType>(
     required: bool,
 ) -> Result<(), ParquetError> {
     let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
-    let values: Vec<T::T> = cells.into_iter().flatten().collect();
+    let mut values: Vec<T::T> = Vec::with_capacity(cells.len());
+    values.extend(cells.into_iter().flatten());
     if required && values.len() != levels.len() {
         return Err(broken("a required value is missing"));
     }
@@ -105,10 +106,9 @@ fn write<T: DataType>(
     column.typed::<T>().write_batch(&values, levels, None).map(drop)
 }
 
-fn shared<'a, T: Iterator<Item = Option<&'a str>>>(texts: impl Fn() -> T) -> Vec<Option<ByteArray>> {
-    let mut arena = Vec::with_capacity(texts().flatten().map(str::len).sum());
-    let mut ends = Vec::new();
-    for text in texts() {
+fn shared<'a>(texts: impl ExactSizeIterator<Item = Option<&'a str>>) -> Vec<Option<ByteArray>> {
+    let (mut arena, mut ends) = (Vec::new(), Vec::with_capacity(texts.len()));
+    for text in texts {
         arena.extend_from_slice(text.unwrap_or_default().as_bytes());
         ends.push(text.map(|_| arena.len()));
     }

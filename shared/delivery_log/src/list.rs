@@ -37,22 +37,24 @@ impl<S: ObjectStore> LogReader<S> {
     ) -> Result<RecordPage, LogError> {
         let (mut records, mut damaged) = (Vec::new(), Vec::new());
         for (_, files) in hours(files, filter).into_iter().rev() {
-            records.extend(self.list_hour(files, filter, limit, &mut damaged).await?);
-            if records.len() > limit {
-                break;
+            let (of_hour, behind) = self.list_hour(files, filter, limit, &mut damaged).await?;
+            records.extend(of_hour);
+            if records.len() > limit || behind.is_some() {
+                return Ok(page(records, limit, damaged, behind));
             }
         }
-        Ok(page(records, limit, damaged))
+        Ok(page(records, limit, damaged, None))
     }
 
-    /// At least the newest records of an hour that are selected: one more than the limit, if there are.
+    /// At least the newest records of an hour that are selected: one more than the limit, if there are. Then
+    /// also the place behind them. They are fewer where a file is damaged.
     async fn list_hour(
         &self,
         files: Vec<LogFile>,
         filter: &RecordFilter,
         limit: usize,
         damaged: &mut Vec<LogError>,
-    ) -> Result<Vec<Record>, LogError> {
+    ) -> Result<(Vec<Record>, Option<Cursor>), LogError> {
         let ask = Ask::from(filter);
         let mut groups = self.groups(files, &ask, damaged).await?;
         groups.sort_by_key(|group| std::cmp::Reverse(group.newest()));
@@ -61,11 +63,11 @@ impl<S: ObjectStore> LogReader<S> {
             let rest = groups.split_off(GROUPS_AT_ONCE.min(groups.len()));
             found.extend(self.find(std::mem::replace(&mut groups, rest), &ask, damaged).await?);
         }
-        keep_newest(&mut found, filter.after.as_ref(), limit.saturating_add(1));
+        let behind = keep_newest(&mut found, filter.after.as_ref(), limit.saturating_add(1));
         let mut records = self.records(found, &ask, damaged).await?;
         records.retain(|record| filter.matches(record));
         records.sort_by(newest_first);
-        Ok(records)
+        Ok((records, behind))
     }
 }
 
@@ -83,10 +85,15 @@ fn are_enough(found: &[Found], filter: &RecordFilter, limit: usize, next: i64) -
     times(found).filter(|time| *time > next && Some(*time) != at_cursor).count() > limit
 }
 
-/// The page of records that are sorted.
-pub(crate) fn page(mut records: Vec<Record>, limit: usize, damaged: Vec<LogError>) -> RecordPage {
+/// The page of records that are sorted. `behind`: the place behind all of them, if there may be older ones.
+pub(crate) fn page(
+    mut records: Vec<Record>,
+    limit: usize,
+    damaged: Vec<LogError>,
+    behind: Option<Cursor>,
+) -> RecordPage {
     let has_more = records.len() > limit;
     records.truncate(limit);
-    let next = records.last().filter(|_| has_more).map(Cursor::behind);
+    let next = records.last().filter(|_| has_more).map(Cursor::behind).or(behind);
     RecordPage { records: without_duplicates(records), next, damaged }
 }

@@ -48,6 +48,8 @@ struct Searched {
     found: Vec<Found>,
     /// Whether rows were dropped, or files not searched, because there were enough.
     is_cut: bool,
+    /// The place behind all that was found, once there were enough.
+    behind: Option<Cursor>,
     /// The last hour that was searched, if the time was over then.
     ended_at: Option<LogHour>,
     damaged: Vec<LogError>,
@@ -90,9 +92,8 @@ impl<S: ObjectStore> LogReader<S> {
         let search = Search { ask, after, rows_max: limit.saturating_add(1) };
         let (mut records, searched) = self.search(files, &search, has_time).await?;
         records.retain(|record| filter.matches(record));
-        let mut page = page(records, limit, searched.damaged);
-        page.next = page.next.or(searched.ended_at.map(Cursor::behind_hour));
-        Ok(page)
+        let behind = searched.behind.or(searched.ended_at.map(Cursor::behind_hour));
+        Ok(page(records, limit, searched.damaged, behind))
     }
 
     /// The records that a search finds, sorted, and what else is known of it.
@@ -140,7 +141,7 @@ impl Searched {
     fn add(&mut self, found: Vec<Found>, search: &Search<'_>) {
         self.found.extend(found);
         let rows = times(&self.found).count();
-        keep_newest(&mut self.found, search.after, search.rows_max);
+        self.behind = keep_newest(&mut self.found, search.after, search.rows_max);
         self.is_cut |= times(&self.found).count() < rows;
         self.found.retain(|found| !found.rows.is_empty());
     }

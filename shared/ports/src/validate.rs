@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use posthaste_core::events::fits_into_a_message;
 use posthaste_core::model::{
     SQS_BATCH_ENTRIES_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
     SQS_VISIBILITY_SECS_MAX,
@@ -22,6 +23,9 @@ pub const KEY_BYTES_MAX: usize = 1024;
 /// Most objects on one page of a listing.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>
 pub const LIST_PAGE_MAX: usize = 1000;
+
+/// Bytes of a body that are looked at together.
+const CHUNK_BYTES: usize = 1024;
 
 /// Why a request breaks a limit of a port.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -131,9 +135,11 @@ fn is_group_id(group: &str) -> bool {
 fn is_accepted_text(body: &[u8]) -> bool {
     // UTF-8 has no surrogates, so what is left to refuse are control characters and U+FFFE, U+FFFF.
     let is_refused_control = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
+    // Without an early end in a chunk, many bytes are compared at once.
+    let has_refused_control = |chunk: &[u8]| chunk.iter().fold(false, |has, b| has | is_refused_control(b));
     std::str::from_utf8(body).is_ok()
-        && !body.iter().any(is_refused_control)
-        && !body.windows(3).any(|w| matches!(w, [0xEF, 0xBF, 0xBE | 0xBF]))
+        && !body.chunks(CHUNK_BYTES).any(has_refused_control)
+        && fits_into_a_message(body)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use convert::Converter;
 use plan::{Plan, Request};
 
 pub use convert::FanOutError;
-pub use plan::Origin;
+pub use plan::{Inline, Origin};
 
 use crate::send_all::send_all;
 
@@ -53,13 +53,13 @@ where
     E: Entropy,
 {
     /// Fans events of one topic, all of the same schema, out to its subscriptions. When this returns `Ok`,
-    /// every message is durable, and every payload was durable before. With `dehydrate`, payloads are stored
-    /// and referenced wherever that makes messages shorter.
+    /// every message is durable, and every payload was durable before. Events that are not `inline` are
+    /// stored once, and their messages refer to them.
     pub async fn write(
         &self,
         topic: &Topic,
         events: &[Event],
-        dehydrate: bool,
+        inline: Inline,
         origin: Origin,
     ) -> Result<Written, FanOutError> {
         let at = self.clock.now();
@@ -68,7 +68,7 @@ where
         if matched.events == 0 {
             return Ok(Written { matched, messages: 0 });
         }
-        let converter = Converter { store: self.payloads, entropy: self.entropy, at, dehydrate };
+        let converter = Converter { store: self.payloads, entropy: self.entropy, at, inline };
         let payloads = converter.payloads(&plan, events).await?;
         let id = self.entropy.uuid().simple().to_string();
         let request = Request { topic, events, payloads: &payloads, at, id: &id, origin };

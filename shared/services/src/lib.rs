@@ -26,7 +26,7 @@ pub mod update;
 
 pub use activity::Activity;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports};
-pub use fan_out::{FanOut, FanOutError, Origin, Written};
+pub use fan_out::{FanOut, FanOutError, Inline, Origin, Written};
 pub use lease::{FoundLease, Lease, LeaseObject};
 pub use link_health::{LINKS_MAX_AGE, LinkHealth, LinksError};
 pub use memory_pressure::{Relieved, Reliever};

@@ -15,7 +15,7 @@ use posthaste_core::api::notice::Notice;
 use posthaste_core::events::Event;
 use posthaste_core::model::{Hops, Marks, Topic, TopicName};
 
-use crate::{FanOut, FanOutError, Origin, Registry, RegistryError};
+use crate::{FanOut, FanOutError, Inline, Origin, Registry, RegistryError};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
 
 /// Bytes of rendered notices that are gathered before they are sent. A list of notices may be many times
@@ -173,7 +173,7 @@ where
         if events.is_empty() {
             return Ok(());
         }
-        match Box::pin(self.fan_out.write(to, events, false, Origin { marks: MARKS, hops })).await {
+        match Box::pin(self.fan_out.write(to, events, Inline::Fitting, Origin { marks: MARKS, hops })).await {
             Ok(_) => {
                 metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
                 tracing::info!(

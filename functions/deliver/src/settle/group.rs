@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use posthaste_core::delivery_log::{RecordText, join_records};
+use posthaste_core::delivery_log::RecordText;
 use posthaste_core::model::{RECORDS_MESSAGE_BYTES_MAX, TopicName};
 use posthaste_ports::Clock;
 use posthaste_services::timeout;
@@ -46,9 +45,14 @@ impl Group {
         self.bytes >= GROUP_BYTES_PREFERRED
     }
 
-    /// The bodies of the messages with its records.
-    pub(crate) fn bodies(&self) -> Vec<Bytes> {
-        join_records(self.messages.iter().flat_map(|message| &message.records))
+    /// The ends of its messages, and its records.
+    pub(crate) fn into_parts(self) -> (Vec<Ending>, Vec<RecordText>) {
+        let (mut endings, mut records) = (Vec::new(), Vec::new());
+        for message in self.messages {
+            endings.extend(message.ending);
+            records.extend(message.records);
+        }
+        (endings, records)
     }
 
     /// The number of its records, by topic.

@@ -1,36 +1,162 @@
 //! The queue of records, on their way into the delivery log.
+//!
+//! Where one process has many invocations, many groups are settled side by side, and each has few records.
+//! They take turns: while records are being sent, those of other groups gather, and the next turn sends them
+//! all.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::error::Error;
+use std::mem::take;
+use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
+use parking_lot::Mutex;
+use posthaste_core::delivery_log::{RecordText, join_records};
 use posthaste_core::model::TopicName;
-use posthaste_ports::{Clock, PortError, Ports};
-use posthaste_services::Tally;
-use posthaste_services::delivery_log::{count_lost, log_lost, send_records};
+use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
+use posthaste_services::delivery_log::{RECORDS_TIME, count_lost, log_lost, send_records};
+use posthaste_services::{Tally, timeout};
 
 use crate::limits::RecordsSettings;
 
+const SENDING: &str = "send records";
+
 /// Sends records.
 pub(crate) struct RecordsQueue<P: Ports> {
-    pub(crate) queue: Arc<P::Queue>,
-    pub(crate) clock: P::Clock,
+    queue: Arc<P::Queue>,
+    clock: P::Clock,
     pub(crate) settings: RecordsSettings,
     /// Records that were lost.
-    pub(crate) lost: Tally,
+    lost: Tally,
+    waiting: Mutex<Vec<Waiting>>,
+    turn: tokio::sync::Mutex<()>,
 }
 
+/// Records of a group that are not sent yet.
+struct Waiting {
+    records: Vec<RecordText>,
+    sent: Arc<OnceLock<Sent>>,
+}
+
+/// What became of records. An error means that some may be missing, and is that of all that were sent
+/// together.
+type Sent = Result<(), Arc<PortError>>;
+
 impl<P: Ports> RecordsQueue<P> {
-    /// Sends messages of records. An `Err` means that some may be missing.
-    pub(crate) async fn send(&self, bodies: Vec<Bytes>) -> Result<(), PortError> {
-        send_records(&*self.queue, &self.clock, bodies).await
+    /// Sends to this queue.
+    pub(crate) fn new(queue: Arc<P::Queue>, clock: P::Clock, settings: RecordsSettings) -> Self {
+        let (lost, waiting, turn) = Default::default();
+        Self { queue, clock, settings, lost, waiting, turn }
+    }
+
+    /// Sends the records of a group, where groups take turns with those of others that wait.
+    pub(crate) async fn send(&self, records: Vec<RecordText>) -> Sent {
+        if !self.settings.in_turns {
+            return self.send_all(records.iter()).await;
+        }
+        let sent = Arc::new(OnceLock::new());
+        self.waiting.lock().push(Waiting { records, sent: Arc::clone(&sent) });
+        let in_turn = async {
+            let _turn = self.turn.lock().await;
+            if sent.get().is_none() {
+                self.send_waiting().await;
+            }
+        };
+        let error = match timeout(&self.clock, RECORDS_TIME, in_turn).await {
+            // Another group, which sent them too, was given up in the middle of it.
+            Some(()) => ErrorKind::Other,
+            None => ErrorKind::TimedOut,
+        };
+        sent.get().cloned().unwrap_or_else(|| Err(Arc::new(PortError::new(SENDING, error))))
+    }
+
+    async fn send_waiting(&self) {
+        let waiting = take(&mut *self.waiting.lock());
+        let sent = self.send_all(waiting.iter().flat_map(|waiting| &waiting.records)).await;
+        for Waiting { sent: of_group, .. } in waiting {
+            // It is set nowhere else.
+            let _ = of_group.set(sent.clone());
+        }
+    }
+
+    async fn send_all(&self, records: impl Iterator<Item = &RecordText>) -> Sent {
+        send_records(&*self.queue, &self.clock, join_records(records)).await.map_err(Arc::new)
     }
 
     /// Counts records that are missing in the log, by topic, and logs them: while all are refused, one line a
     /// minute.
-    pub(crate) fn report_lost(&self, lost: &BTreeMap<&TopicName, usize>, error: &PortError) {
+    pub(crate) fn report_lost(&self, lost: &BTreeMap<&TopicName, usize>, error: &(dyn Error + 'static)) {
         if let Some(records) = self.lost.add(count_lost(lost), self.clock.monotonic()) {
             log_lost(records, error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
+    use posthaste_core::attempt::EntryVerdict;
+    use posthaste_core::model::DeliveryLogMode;
+    use posthaste_testkit::{Fault, Plan};
+    use serde_json::json;
+    use tokio::task::yield_now;
+
+    use super::*;
+    use crate::invocation::Job;
+    use crate::testing::{START, TestPorts, World, delivery, job, subscription};
+
+    fn records(events: usize) -> Vec<RecordText> {
+        let log = DeliveryLogMode::Payloads;
+        let job = Job { log, ..job(delivery(events), &subscription(json!({}))) };
+        job.take_records(&vec![EntryVerdict::Held; events], START)
+    }
+
+    fn queue(world: &World) -> RecordsQueue<TestPorts> {
+        RecordsQueue::new(Arc::clone(&world.records), world.clock.clone(), RecordsSettings::EMBEDDED)
+    }
+
+    /// Sends three groups while another has its turn.
+    async fn sent(queue: &RecordsQueue<TestPorts>) -> Vec<Sent> {
+        let turn = queue.turn.lock().await;
+        let ended = async {
+            yield_now().await;
+            drop(turn);
+        };
+        tokio::join!(join_all((1..4).map(|events| queue.send(records(events)))), ended).0
+    }
+
+    #[tokio::test]
+    async fn groups_that_wait_for_their_turn_share_a_message() {
+        let world = World::new();
+        let queue = queue(&world);
+        assert!(sent(&queue).await.iter().all(Result::is_ok));
+        assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [6]);
+        assert!(queue.send(records(2)).await.is_ok());
+        assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
+    }
+
+    #[tokio::test]
+    async fn each_group_hears_that_its_records_were_refused() {
+        let refused = Plan::nth(0, Fault::Before(ErrorKind::Full));
+        let world = World::with_queues(&Plan::none(), &refused);
+        let kinds: Vec<_> = sent(&queue(&world)).await.into_iter().map(|it| it.unwrap_err().kind).collect();
+        assert_eq!(kinds, [ErrorKind::Full; 3]);
+    }
+
+    #[tokio::test]
+    async fn a_group_whose_records_another_gave_up_in_the_middle_hears_of_it() {
+        let hangs = Plan::nth(0, Fault::HangBefore);
+        let world = World::with_queues(&Plan::none(), &hangs);
+        let queue = queue(&world);
+        let turn = queue.turn.lock().await;
+        let mut first = Box::pin(queue.send(records(1)));
+        let mut second = Box::pin(queue.send(records(2)));
+        assert!((&mut first).now_or_never().is_none());
+        assert!((&mut second).now_or_never().is_none());
+        drop(turn);
+        assert!((&mut first).now_or_never().is_none());
+        drop(first);
+        assert_eq!(second.await.unwrap_err().kind, ErrorKind::Other);
+        assert!(queue.send(records(1)).await.is_ok());
     }
 }

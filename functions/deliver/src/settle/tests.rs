@@ -2,12 +2,13 @@ mod groups;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use posthaste_core::attempt::{DeadLetterReason, Outcome};
 use posthaste_core::model::{LastAttempt, LetterPlace, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
-use posthaste_services::{Activity, DrainMeter, Tally};
+use posthaste_services::{Activity, DrainMeter};
 use posthaste_testkit::{Fault, Operation, Plan};
 use serde_json::{Value, json};
 
@@ -25,8 +26,7 @@ fn settler(world: &World) -> Settler<TestPorts> {
     let queue = Arc::clone(&world.queue);
     let (drain, activity) = (DrainMeter::default(), Activity::default());
     let settings = RecordsSettings::EMBEDDED;
-    let (records, lost) = (Arc::clone(&world.records), Tally::default());
-    let records = RecordsQueue { queue: records, clock: clock.clone(), settings, lost };
+    let records = RecordsQueue::new(Arc::clone(&world.records), clock.clone(), settings);
     Settler {
         ender: Ender { queue, state, clock, drain, activity, notices },
         records,

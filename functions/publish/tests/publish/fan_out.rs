@@ -1,7 +1,9 @@
 //! Fan-out: the subscriptions that receive an event, how it is packed, when it expires, and what is stored
 //! once.
 
-use posthaste_core::model::{Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Timestamp};
+use posthaste_core::model::{
+    DeliveryLogMode, LOG_PAYLOAD_BYTES_MAX, Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Timestamp,
+};
 use serde_json::{Value, json};
 
 use crate::world::{BATCH, MINIMAL, STRUCTURED, World, event_of, events, one, subscriptions};
@@ -50,6 +52,18 @@ async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
     assert_eq!(stored, event);
     let digest = Some(PayloadDigest::of(event.as_bytes()));
     assert_eq!(deliveries[0].events[0].payload, Payload::Stored { key, bytes: event.len(), digest });
+}
+
+#[tokio::test]
+async fn an_event_that_the_log_only_refers_to_is_stored() {
+    let check = async |log, bytes, stored| {
+        let world = World { log, ..World::new(one()).await };
+        assert_eq!(world.post(&[STRUCTURED], event_of(bytes)).await.status, 200);
+        assert_eq!(world.store.under("payloads/").len(), stored, "{log} {bytes}");
+    };
+    check(DeliveryLogMode::Payloads, LOG_PAYLOAD_BYTES_MAX, 0).await;
+    check(DeliveryLogMode::Payloads, LOG_PAYLOAD_BYTES_MAX + 1, 1).await;
+    check(DeliveryLogMode::Attempts, LOG_PAYLOAD_BYTES_MAX + 1, 0).await;
 }
 
 #[tokio::test]

@@ -158,8 +158,8 @@ impl<'a> RecordedEvent<'a> {
         if kind == Kind::Attempt { before.saturating_add(1) } else { before }
     }
 
-    /// The payload, or the key of a stored one that is too large or was not read. Only records before the
-    /// first retry have it. One that goes back untried has it again.
+    /// The payload, or the key of a stored one that is too large or was not read. An envelope does not count.
+    /// Only records before the first retry have it. One that goes back untried has it again.
     fn payload(&self) -> (Option<Bytes>, Option<&'a str>) {
         if !self.keeps_payload || self.delivery.attempts > 0 {
             return (None, None);
@@ -169,7 +169,7 @@ impl<'a> RecordedEvent<'a> {
             Some(envelope) => envelope.around(text, &[]),
             None => text.clone(),
         });
-        match (payload.filter(within_limit), &self.entry.payload) {
+        match (payload, &self.entry.payload) {
             (Some(payload), _) => (Some(payload), None),
             (None, Payload::Stored { key, .. }) => (None, Some(key)),
             (None, Payload::Inline(_)) => (None, None),

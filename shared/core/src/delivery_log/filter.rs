@@ -128,7 +128,12 @@ impl Cursor {
 
     /// The place behind every record of an hour and of later ones.
     pub fn behind_hour(hour: LogHour) -> Self {
-        Self { time: hour.start(), record_id: RECORD_ID_LAST.to_owned() }
+        Self::behind_moment(hour.start())
+    }
+
+    /// The place behind every record of a time and of later ones.
+    pub fn behind_moment(time: Timestamp) -> Self {
+        Self { time, record_id: RECORD_ID_LAST.to_owned() }
     }
 
     /// Reads the text of a cursor.

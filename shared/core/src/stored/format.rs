@@ -48,7 +48,12 @@ impl Format {
         bytes: &'a [u8],
         version: impl FnOnce(&T) -> u32,
     ) -> Result<T, FormatError> {
-        let value = serde_json::from_slice(bytes).map_err(|error| self.unreadable(bytes, error))?;
+        // Text as a whole is checked faster than string by string.
+        let value = match std::str::from_utf8(bytes) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(bytes),
+        };
+        let value = value.map_err(|error| self.unreadable(bytes, error))?;
         let version = version(&value);
         if version > self.newest { Err(FormatError::Newer(version)) } else { Ok(value) }
     }

@@ -1,11 +1,11 @@
 //! Damaged files are errors, or answer something; they never panic the caller.
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::{LookUp, RecordFilter};
+use posthaste_core::delivery_log::{LookUp, Record, RecordFilter};
 use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, merge, write_file};
 use proptest::prelude::*;
 
-use crate::support::{Memory, SMALL, fresh, hour_of_records, record};
+use crate::support::{Memory, SMALL, fresh, hour_of_records, in_order, record};
 
 fn file() -> Bytes {
     write_file(&hour_of_records(0, 120), SMALL).unwrap()
@@ -69,6 +69,46 @@ async fn a_damaged_file_hides_no_other() {
     assert_eq!(found.damaged[0].damaged_file(), Some(fresh(0, 0).as_str()));
     let page = reader.list(&files, &RecordFilter::default(), 1_000).await.unwrap();
     assert_eq!((page.records.len(), page.damaged.len()), (130, 1));
+}
+
+/// A file whose rows are found, and whose records cannot be read: a reason in it is no text.
+fn file_with_unreadable_records(records: &[Record]) -> Bytes {
+    let mut file = write_file(records, SMALL).unwrap().to_vec();
+    let reasons: Vec<_> = (0..file.len()).filter(|at| file[*at..].starts_with(b"Busy")).collect();
+    for at in reasons {
+        file[at..at + 4].fill(0xff);
+    }
+    file.into()
+}
+
+#[tokio::test]
+async fn records_behind_those_that_cannot_be_read_are_on_the_next_page() {
+    let mut records = hour_of_records(0, 200);
+    for record in &mut records {
+        record.webhook_id = Some("msg_same".into());
+        record.reason = Some("Busy".into());
+    }
+    let (older, newer) = records.split_at(100);
+    let memory = Memory::default()
+        .with(fresh(0, 1), file_with_unreadable_records(newer))
+        .with_records(fresh(0, 0), older);
+    let (reader, files) = memory.reader();
+    for webhook_id in [None, Some("msg_same".to_owned())] {
+        let mut filter = RecordFilter { webhook_id, ..RecordFilter::default() };
+        let mut listed = Vec::new();
+        loop {
+            let page = match filter.webhook_id {
+                None => reader.list(&files, &filter, 7).await.unwrap(),
+                Some(_) => reader.list_request(&files, &filter, 7, || true).await.unwrap(),
+            };
+            listed.extend(page.records);
+            filter.after = page.next;
+            if filter.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed, in_order(older.to_vec()));
+    }
 }
 
 #[tokio::test]

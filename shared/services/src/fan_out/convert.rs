@@ -8,7 +8,7 @@ use posthaste_core::model::{Payload, PayloadDigest, Schema, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
-use super::plan::{Payloads, Plan};
+use super::plan::{Inline, Payloads, Plan};
 
 /// Most payloads of one request that are being stored at once. This bounds the converted texts in memory,
 /// besides those that travel in messages.
@@ -46,8 +46,8 @@ pub(super) struct Converter<'a, S, E> {
     pub(super) entropy: &'a E,
     /// The time at which the events were accepted.
     pub(super) at: Timestamp,
-    /// Whether payloads are stored wherever that makes messages shorter.
-    pub(super) dehydrate: bool,
+    /// The events that travel in their messages.
+    pub(super) inline: Inline,
 }
 
 impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
@@ -80,7 +80,7 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
             return Ok(Payload::Inline(Bytes::new()));
         }
         let text = converted(event, schema).map_err(unconvertible)?;
-        if !plan.stores(index, schema, text.len(), self.dehydrate) && fits_into_a_message(&text) {
+        if !plan.stores(index, schema, text.len(), self.inline) && fits_into_a_message(&text) {
             return Ok(Payload::Inline(text));
         }
         let key = layout::payload(self.at, &self.entropy.uuid().to_string());

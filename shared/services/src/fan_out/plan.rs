@@ -7,15 +7,38 @@ use std::sync::Arc;
 use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
-    Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX, Marks,
-    Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp, Topic,
+    Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX,
+    LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp,
+    Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
 
-/// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be
-/// shorter.
-const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
+/// Largest event that a reference would hardly be shorter than, in bytes.
+const TINY_EVENT_BYTES_MAX: usize = 512;
+
+/// The events that travel in their messages. Larger ones are stored, and their messages refer to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Inline {
+    /// Those that a message can hold.
+    #[default]
+    Fitting,
+    /// Those that the delivery log keeps whole. Of a larger one it keeps the reference.
+    Logged,
+    /// Those that a reference would hardly be shorter than. For times in which the queue is under pressure.
+    Tiny,
+}
+
+impl Inline {
+    /// The largest of them, in bytes.
+    const fn bytes_max(self) -> usize {
+        match self {
+            Self::Fitting => SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES,
+            Self::Logged => LOG_PAYLOAD_BYTES_MAX,
+            Self::Tiny => TINY_EVENT_BYTES_MAX,
+        }
+    }
+}
 
 /// The events of a request that each subscription receives.
 #[derive(Debug)]
@@ -113,12 +136,10 @@ impl<'a> Plan<'a> {
     }
 
     /// Whether this event's text in this schema is stored once and referenced by its messages.
-    pub(super) fn stores(&self, index: usize, schema: Schema, bytes: usize, dehydrate: bool) -> bool {
+    pub(super) fn stores(&self, index: usize, schema: Schema, bytes: usize, inline: Inline) -> bool {
         let copies = self.copies_of(index, schema);
-        let inline_max = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES;
         let costs_too_much = copies > 1 && bytes.saturating_mul(copies) > INLINE_FAN_OUT_BYTES_MAX;
-        let is_dehydrated = dehydrate && bytes > DEHYDRATED_EVENT_BYTES_MIN;
-        copies > 0 && (costs_too_much || is_dehydrated || bytes > inline_max)
+        copies > 0 && (costs_too_much || bytes > inline.bytes_max())
     }
 
     /// The messages, each rendered on demand: all of them at once could take five hundred times the request.
@@ -221,21 +242,23 @@ mod tests {
         Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()
     }
 
-    fn stores(copies: usize, bytes: usize, dehydrate: bool) -> bool {
+    fn stores(copies: usize, bytes: usize, inline: Inline) -> bool {
         let topic = topic(&vec![('a', 0); copies]);
-        Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(0, Schema::CloudEvents, bytes, dehydrate)
+        Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(0, Schema::CloudEvents, bytes, inline)
     }
 
     #[test]
     fn the_bounds_of_storing_are_exact() {
         let quarter = INLINE_FAN_OUT_BYTES_MAX / 4;
-        assert!(!stores(5, INLINE_FAN_OUT_BYTES_MAX / 5, false));
-        assert!(stores(5, INLINE_FAN_OUT_BYTES_MAX / 5 + 1, false));
-        assert!(!stores(1, EVENT_BYTES_MAX, false));
-        assert!(stores(4, quarter, false), "it would not fit into a message");
-        assert!(!stores(1, DEHYDRATED_EVENT_BYTES_MIN, true));
-        assert!(stores(1, DEHYDRATED_EVENT_BYTES_MIN + 1, true));
-        assert!(!stores(0, EVENT_BYTES_MAX, true), "nobody receives it");
+        assert!(!stores(5, INLINE_FAN_OUT_BYTES_MAX / 5, Inline::Fitting));
+        assert!(stores(5, INLINE_FAN_OUT_BYTES_MAX / 5 + 1, Inline::Fitting));
+        assert!(!stores(1, EVENT_BYTES_MAX, Inline::Fitting));
+        assert!(stores(4, quarter, Inline::Fitting), "it would not fit into a message");
+        assert!(!stores(1, LOG_PAYLOAD_BYTES_MAX, Inline::Logged));
+        assert!(stores(1, LOG_PAYLOAD_BYTES_MAX + 1, Inline::Logged));
+        assert!(!stores(1, TINY_EVENT_BYTES_MAX, Inline::Tiny));
+        assert!(stores(1, TINY_EVENT_BYTES_MAX + 1, Inline::Tiny));
+        assert!(!stores(0, EVENT_BYTES_MAX, Inline::Tiny), "nobody receives it");
     }
 
     proptest! {
