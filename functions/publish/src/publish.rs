@@ -137,8 +137,9 @@ impl<P: Ports> Publish<P> {
     /// The events that travel in their messages. A larger one is stored once, and then it can also be sent
     /// again by its record of the delivery log.
     fn inline(&self, topic: &Topic, dehydrate: bool) -> Inline {
-        let log = topic.delivery_log.unwrap_or(self.settings.delivery_log);
-        match (dehydrate, log.keeps_payloads()) {
+        let PublishSettings { delivery_log, stores_for_log, .. } = self.settings;
+        let log = topic.delivery_log.unwrap_or(delivery_log);
+        match (dehydrate, stores_for_log && log.keeps_payloads()) {
             (true, _) => Inline::Tiny,
             (false, true) => Inline::Logged,
             (false, false) => Inline::Fitting,

@@ -25,6 +25,9 @@ pub struct PublishSettings {
     pub tarpit: Tarpit,
     /// How much the delivery log keeps of topics that do not say so.
     pub delivery_log: DeliveryLogMode,
+    /// Whether events are stored for the delivery log that it only refers to. They stay for
+    /// [`PAYLOAD_KEPT`](posthaste_core::model::PAYLOAD_KEPT), so this is for stores that grow without end.
+    pub stores_for_log: bool,
 }
 
 impl Default for PublishSettings {
@@ -34,6 +37,7 @@ impl Default for PublishSettings {
             body_timeout: Duration::from_mins(1),
             tarpit: Tarpit::default(),
             delivery_log: DeliveryLogMode::default(),
+            stores_for_log: false,
         }
     }
 }

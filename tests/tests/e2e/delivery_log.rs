@@ -133,21 +133,6 @@ fn a_delivered_event_is_sent_again_under_its_webhook_id() {
 }
 
 #[test]
-fn an_event_that_is_too_large_for_the_log_is_sent_again() {
-    let (home, endpoint) = (Home::new(), Endpoint::start());
-    let server = home.serve();
-    let settings = subscription(&endpoint.on("/a", &[200]));
-    let mut large = cloud_event("1");
-    large["data"] = json!("x".repeat(100_000));
-    server.api().create_topic_with("orders", "billing", &settings).publish(&large);
-    let delivery = shown(&home, &server, "1", "delivered");
-    assert!(delivery["payload"].is_null() && delivery["resendableUntil"].is_string(), "{delivery}");
-    home.run_json(&server, &["events", "resend", "orders", "billing", "1"]);
-    let requests = endpoint.wait_for("/a", 2);
-    assert_eq!(requests[0].body, requests[1].body);
-}
-
-#[test]
 fn any_id_is_shown_and_sent_again() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();

@@ -4,6 +4,7 @@
 use posthaste_core::model::{
     DeliveryLogMode, LOG_PAYLOAD_BYTES_MAX, Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Timestamp,
 };
+use posthaste_publish::PublishSettings;
 use serde_json::{Value, json};
 
 use crate::world::{BATCH, MINIMAL, STRUCTURED, World, event_of, events, one, subscriptions};
@@ -56,14 +57,17 @@ async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
 
 #[tokio::test]
 async fn an_event_that_the_log_only_refers_to_is_stored() {
-    let check = async |log, bytes, stored| {
-        let world = World { log, ..World::new(one()).await };
+    let check = async |delivery_log, stores_for_log, bytes, stored| {
+        let settings = PublishSettings { delivery_log, stores_for_log, ..PublishSettings::default() };
+        let world = World { settings, ..World::new(one()).await };
         assert_eq!(world.post(&[STRUCTURED], event_of(bytes)).await.status, 200);
-        assert_eq!(world.store.under("payloads/").len(), stored, "{log} {bytes}");
+        assert_eq!(world.store.under("payloads/").len(), stored, "{delivery_log} {bytes}");
     };
-    check(DeliveryLogMode::Payloads, LOG_PAYLOAD_BYTES_MAX, 0).await;
-    check(DeliveryLogMode::Payloads, LOG_PAYLOAD_BYTES_MAX + 1, 1).await;
-    check(DeliveryLogMode::Attempts, LOG_PAYLOAD_BYTES_MAX + 1, 0).await;
+    let (payloads, attempts) = (DeliveryLogMode::Payloads, DeliveryLogMode::Attempts);
+    check(payloads, true, LOG_PAYLOAD_BYTES_MAX, 0).await;
+    check(payloads, true, LOG_PAYLOAD_BYTES_MAX + 1, 1).await;
+    check(payloads, false, LOG_PAYLOAD_BYTES_MAX + 1, 0).await;
+    check(attempts, true, LOG_PAYLOAD_BYTES_MAX + 1, 0).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
-use posthaste_core::model::{Delivery, DeliveryLogMode, Timestamp};
+use posthaste_core::model::{Delivery, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ObjectStore, PutCondition, QueueReceiver, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
@@ -34,8 +34,7 @@ pub(crate) struct World {
     pub(crate) queue: MemoryQueue,
     pub(crate) store: MemoryStore,
     pub(crate) clock: ManualClock,
-    /// How much the delivery log keeps.
-    pub(crate) log: DeliveryLogMode,
+    pub(crate) settings: PublishSettings,
 }
 
 /// The answer that a producer gets.
@@ -50,8 +49,12 @@ impl World {
     /// A world with the topic `Orders`, which has these settings.
     pub(crate) async fn new(settings: Value) -> Self {
         let clock = ManualClock::new(Timestamp::parse(START).unwrap());
-        let log = DeliveryLogMode::Attempts;
-        let world = Self { queue: MemoryQueue::default(), store: MemoryStore::default(), clock, log };
+        let world = Self {
+            queue: MemoryQueue::default(),
+            store: MemoryStore::default(),
+            clock,
+            settings: PublishSettings::default(),
+        };
         world.put_topic(settings, "key-one", "key-two").await;
         world
     }
@@ -99,7 +102,7 @@ impl World {
             activity: Activity::default(),
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
-            settings: PublishSettings { delivery_log: self.log, ..PublishSettings::default() },
+            settings: self.settings,
         }
     }
 

@@ -37,7 +37,10 @@ impl Environment for PublishEnvironment {
         Self {
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
-            settings: publish_settings(variables, PublishSettings::default()),
+            settings: publish_settings(
+                variables,
+                PublishSettings { stores_for_log: true, ..PublishSettings::default() },
+            ),
         }
     }
 }

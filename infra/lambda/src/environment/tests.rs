@@ -110,6 +110,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
     assert_eq!(publish.registry_max_age, Duration::from_secs(5));
     assert_eq!(publish.settings.tarpit, Tarpit::Advise);
+    assert!(publish.settings.stores_for_log);
     let CommonEnvironment { state_bucket, telemetry, .. } = common;
     assert_eq!(state_bucket, "state");
     assert_eq!(telemetry.log_level, LevelFilter::INFO);
