@@ -1,0 +1,18 @@
+//! The program from outside. One test program for all: each further one would be linked and stored too.
+
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
+mod apply;
+mod cli;
+mod common;
+mod damage;
+mod demo;
+mod follow;
+mod help;
+mod listen;
+mod output;
+mod private;
+mod publish_rate;
+mod scheme;
+mod serve;
+mod two_servers;

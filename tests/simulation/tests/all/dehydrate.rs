@@ -1,0 +1,248 @@
+//! Dehydration from end to end: at High new payloads go to the object store and messages only refer to them,
+//! until the level is Normal again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use posthaste_core::model::{PAYLOAD_KEPT, Payload};
+use posthaste_core::pressure::{
+    Level, PressureSettings, PressureState, Profile, Resource, ThresholdSettings,
+};
+use posthaste_core::stored::PAYLOADS;
+use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_local::{LocalQueue, StateStore};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
+use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, ReceivedMessage};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
+use posthaste_simulation::{Answer, World};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
+use serde_json::json;
+
+type Queue = LocalQueue<ManualClock>;
+
+/// Bytes of the data of every event: small, but longer than a reference.
+const DATA_BYTES: usize = 2000;
+
+/// The settings of Exchange, with a submission queue that is Medium with three messages and High with four.
+fn settings() -> PressureSettings {
+    let mut settings = PressureSettings { profile: Profile::Exchange2013, ..PressureSettings::default() };
+    let set = ThresholdSettings { normal: Some(1), medium: Some(3), high: Some(4) };
+    settings.thresholds.insert(Resource::SubmissionQueue, set);
+    settings
+}
+
+/// The functions, with publish and the monitor beside those of every world.
+struct Host {
+    world: World,
+    publish: Arc<Publish<TestPorts<Queue, StateStore>>>,
+    monitor: Monitor<TestPorts<Queue, StateStore>, NoMachine, DrainMeter>,
+}
+
+impl Host {
+    async fn new() -> Self {
+        let world = World::new();
+        world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S"] } })).await;
+        let (queue, state) = (|name| world.local.queue(name), || world.local.state());
+        let clock = world.clock.clone();
+        let registry = Registry::new(state(), clock.clone(), Duration::ZERO);
+        let publish = Publish {
+            deliveries: queue(QueueName::Deliveries),
+            registry: registry.clone(),
+            payloads: state(),
+            pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
+            clock: clock.clone(),
+            entropy: SeededEntropy::new(3),
+            activity: Activity::default(),
+            bodies: BodyBudget::new(1_000_000),
+            advice: Advice::default(),
+            settings: PublishSettings::default(),
+        };
+        let ports = MonitorPorts {
+            deliveries: queue(QueueName::Deliveries),
+            dead_letters: queue(QueueName::DeadLetters),
+            state: state(),
+            probe: NoMachine,
+            clock,
+            drain: world.drain.clone(),
+            registry,
+            entropy: SeededEntropy::new(5),
+        };
+        let monitor =
+            Monitor::new(ports, MonitorSettings { pressure: settings(), notices_topic: None }).unwrap();
+        Self { publish: Arc::new(publish), monitor, world }
+    }
+
+    /// Publishes one event and waits as long as the tarpit wants.
+    async fn publish(&self, id: &str) {
+        let request = Request::post("/topics/orders/events")
+            .header("aeg-sas-key", "k1")
+            .header("content-type", "application/cloudevents+json");
+        let publish = Arc::clone(&self.publish);
+        let request = request.body(Body::from(event(id))).unwrap();
+        let published = tokio::spawn(async move { publish.publish("orders", request).await.map(drop) });
+        while !published.is_finished() {
+            if self.world.clock.sleepers() > 0 {
+                self.world.clock.advance(Duration::from_secs(1));
+            }
+            tokio::task::yield_now().await;
+        }
+        published.await.unwrap().unwrap();
+    }
+
+    async fn poll(&mut self) -> PressureState {
+        self.monitor.sample().await.unwrap()
+    }
+
+    /// The keys of the payloads that are stored.
+    async fn payloads(&self) -> Vec<String> {
+        let page = self.world.local.state().list(PAYLOADS, None, 1000).await.unwrap();
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+
+    /// The messages that wait, which are left where they are.
+    async fn waiting(&self) -> Vec<ReceivedMessage> {
+        let messages = self.world.receive(QueueName::Deliveries).await;
+        for message in &messages {
+            let queue = self.world.local.queue(QueueName::Deliveries);
+            queue.change_visibility(&message.receipt, Duration::ZERO).await.unwrap();
+        }
+        messages
+    }
+
+    /// The bodies that the endpoint got.
+    fn received(&self) -> Vec<String> {
+        let requests = self.world.endpoint.take();
+        requests.into_iter().map(|request| request.body).collect()
+    }
+}
+
+fn event(id: &str) -> String {
+    let data = "x".repeat(DATA_BYTES);
+    format!(r#"{{"specversion":"1.0","id":"{id}","source":"/shop","type":"order.paid","data":"{data}"}}"#)
+}
+
+/// The stored payload that a message refers to; `None` where the event is in the message.
+fn reference(message: &ReceivedMessage) -> Option<String> {
+    let delivery = parse_delivery(&message.body).unwrap();
+    match &delivery.events[0].payload {
+        Payload::Stored { key, bytes, .. } => {
+            assert_eq!(*bytes, event("high").len());
+            Some(key.clone())
+        }
+        Payload::Inline(_) => None,
+    }
+}
+
+/// A host at High, with three events that were published before and lie in their messages, and one, `high`,
+/// after.
+async fn at_high() -> Host {
+    let mut host = Host::new().await;
+    for id in ["1", "2", "3", "4"] {
+        host.publish(id).await;
+    }
+    let state = host.poll().await;
+    assert_eq!((state.level(), state.dehydrate(), host.payloads().await.len()), (Level::High, true, 0));
+    host.publish("high").await;
+    host
+}
+
+#[tokio::test]
+async fn at_high_a_message_carries_a_reference_and_its_payload_reaches_the_endpoint() {
+    let host = at_high().await;
+    let waiting = host.waiting().await;
+    let references: Vec<_> = waiting.iter().filter_map(reference).collect();
+    assert_eq!((waiting.len(), &references), (5, &host.payloads().await));
+    let bytes = |referred| {
+        let some = waiting.iter().filter(move |message| reference(message).is_some() == referred);
+        some.map(|message| message.body.len()).max().unwrap()
+    };
+    // The gain for memory: the message that waits has no payload in it.
+    assert!(bytes(true) < DATA_BYTES / 2 && bytes(false) > DATA_BYTES, "{} {}", bytes(true), bytes(false));
+    host.world.endpoint.answer([Answer::Status(200)]);
+    host.world.deliver_all().await;
+    let received = host.received();
+    assert_eq!(received.len(), 5);
+    assert!(received.contains(&event("high")));
+}
+
+#[tokio::test]
+async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
+    let host = at_high().await;
+    host.world.endpoint.answer([Answer::Status(503)]);
+    host.world.deliver_all().await;
+    host.world.clock.advance(Duration::from_mins(2));
+    assert_eq!(host.received().len(), 5);
+    let again: Vec<_> = host.waiting().await.iter().filter_map(reference).collect();
+    assert_eq!(again, host.payloads().await);
+    host.world.endpoint.answer([Answer::Status(400)]);
+    // Five failures of one invocation began a glitch: the retry of one event asks whether it is over, and the
+    // others come after it.
+    host.world.pass(Duration::from_mins(2)).await;
+    let mut received = host.received();
+    received.sort();
+    assert_eq!(received, ["1", "2", "3", "4", "high"].map(event));
+    host.world.clock.advance(Duration::from_mins(5));
+    host.world.bury().await;
+    let buried: Vec<_> = host.world.buried().await.into_iter().map(|(_, bytes)| bytes).collect();
+    let text = String::from_utf8(buried.concat()).unwrap();
+    assert!(text.contains(r#""id":"high""#), "{text}");
+}
+
+#[tokio::test]
+async fn it_lasts_until_normal_and_then_events_lie_in_their_messages_again() {
+    let mut host = at_high().await;
+    host.world.endpoint.answer([Answer::Status(200)]);
+    let taken = host.world.receive(QueueName::Deliveries).await;
+    assert_eq!(taken.len(), 5);
+    for id in ["medium-1", "medium-2"] {
+        host.publish(id).await;
+    }
+    let state = host.poll().await;
+    assert_eq!((state.level(), state.dehydrate()), (Level::Medium, true));
+    host.publish("medium-3").await;
+    assert_eq!(host.payloads().await.len(), 4);
+    host.world.deliver_all().await;
+    host.received();
+    let state = host.poll().await;
+    assert_eq!((state.level(), state.dehydrate()), (Level::Normal, false));
+    host.publish("normal").await;
+    let waiting = host.waiting().await;
+    assert_eq!(waiting.iter().map(reference).collect::<Vec<_>>(), [None]);
+    host.world.deliver_all().await;
+    assert_eq!((host.received(), host.payloads().await.len()), (vec![event("normal")], 4));
+}
+
+#[tokio::test]
+async fn what_was_stored_is_deleted_when_no_message_can_refer_to_it_any_more() {
+    let host = at_high().await;
+    host.world.endpoint.answer([Answer::Status(200)]);
+    host.world.deliver_all().await;
+    // The day it was stored on must be over, and wake looks once an hour.
+    let to_the_hour = 60 - host.world.clock.now().minute() % 60;
+    host.world.clock.advance(Duration::from_mins(to_the_hour));
+    host.world.wake().await;
+    assert_eq!(host.payloads().await.len(), 1);
+    host.world.clock.advance(PAYLOAD_KEPT + Duration::from_hours(24));
+    host.world.wake().await;
+    assert_eq!(host.payloads().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_replay_which_would_bring_payloads_into_messages_waits_meanwhile() {
+    let mut host = at_high().await;
+    host.world.endpoint.answer([Answer::Status(400)]);
+    host.world.deliver_all().await;
+    host.world.clock.advance(Duration::from_mins(5));
+    host.world.bury().await;
+    let id = host.world.replay(json!({})).await;
+    for n in 0..4 {
+        host.publish(&format!("more-{n}")).await;
+    }
+    assert_eq!(host.poll().await.level(), Level::High);
+    host.world.wake().await;
+    let progress = host.world.replayed(&id).await.progress;
+    assert_eq!((progress.queued, host.world.visible(QueueName::Deliveries).await), (0, 4));
+}
