@@ -27,13 +27,13 @@ pub fn memory() -> Option<Usage> {
     Machine::this().memory()
 }
 
-/// The disk of a folder. Room that is reserved for the superuser counts as used: nothing else may write
-/// there.
+/// The disk of a folder, as `df` reckons it: what is used, of what is used and what may still be used. Blocks
+/// that the filesystem keeps for the superuser are neither.
 pub fn disk(folder: &Path) -> Option<Usage> {
     let stat = rustix::fs::statvfs(folder).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-    let total = bytes(stat.f_blocks);
-    Some(Usage { used: total.saturating_sub(bytes(stat.f_bavail)), total })
+    let used = bytes(stat.f_blocks.saturating_sub(stat.f_bfree));
+    Some(Usage { used, total: used.saturating_add(bytes(stat.f_bavail)) })
 }
 
 impl Machine {
