@@ -1,4 +1,4 @@
-"""The function binaries, built by cargo and packed as Lambda wants them: a zip with one program named
+"""The programs of the functions, built by cargo and packed as Lambda wants them: a zip with one program named
 `bootstrap`."""
 
 import json
@@ -8,13 +8,13 @@ import subprocess
 import tempfile
 import zipfile
 
-FUNCTIONS = ("publish", "deliver", "wake", "deadletter", "monitor", "manage", "record")
+PROGRAMS = ("posthaste-delivery", "posthaste-log")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def build(profile):
-    """Builds the seven programs for this machine, and answers where each lies."""
+    """Builds the programs for this machine, and answers where each lies."""
     command = ["cargo", "build", "--locked", "--package", "posthaste-lambda", "--bins", "--profile", profile]
     messages = subprocess.run(
         [*command, "--message-format", "json-render-diagnostics"],
@@ -29,7 +29,7 @@ def build(profile):
         message = json.loads(line)
         if message["reason"] == "compiler-artifact" and message["executable"]:
             built[message["target"]["name"]] = pathlib.Path(message["executable"])
-    return {name: built[name] for name in FUNCTIONS}
+    return {name: built[name] for name in PROGRAMS}
 
 
 def pack(program, archive):

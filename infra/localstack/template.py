@@ -13,7 +13,7 @@ BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"
 
 
 def local(bucket, parameters, path=TEMPLATE):
-    """The template, each function's code being `{function}.zip` in the bucket."""
+    """The template, each function's code being `{program}.zip` in the bucket."""
     template = yaml_parse(pathlib.Path(path).read_text())
     point_at_code(template, bucket)
     write_numbers_of_sources(template, parameters)

@@ -38,7 +38,7 @@ def arguments():
         "--binaries",
         type=pathlib.Path,
         metavar="DIR",
-        help="take the seven programs from here instead of building them",
+        help="take the two programs from here instead of building them",
     )
     parser.add_argument(
         "--allow-endpoints", default="127.0.0.0/8", metavar="CIDRS",
@@ -79,7 +79,7 @@ def tell(text):
 
 def programs(options):
     if options.binaries:
-        return {name: options.binaries / name for name in package.FUNCTIONS}
+        return {name: options.binaries / name for name in package.PROGRAMS}
     tell(f"building the functions (cargo, profile {options.profile})")
     return package.build(options.profile)
 

@@ -5,16 +5,36 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use lambda_runtime::Error;
-use posthaste_aws::{AwsSettings, Clients, S3Store, telemetry};
+use posthaste_aws::telemetry::{self, TelemetrySettings};
+use posthaste_aws::{AwsSettings, Clients, S3Store};
 use tracing::Level;
 
 use crate::environment::Environment;
+
+/// The variable in which Lambda says the function's `Handler`.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
+const HANDLER: &str = "_HANDLER";
+
+/// The function that Lambda wants of this program, by the name of its `Handler`. Empty if nothing says it.
+pub fn handler() -> String {
+    env::var_os(HANDLER).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The end of a program that is asked for a function which it does not have.
+pub fn refuse_handler(name: &str, functions: &[&str]) -> ExitCode {
+    telemetry::start(&TelemetrySettings::default());
+    let expected = functions.join(", ");
+    tracing::error!(
+        "the handler {name:?} is not in this program, expected one of {expected}: correct Handler"
+    );
+    ExitCode::FAILURE
+}
 
 /// Reads the environment, starts log and metrics, and runs a function. A function whose environment cannot be
 /// used ends at once, with one line that says why.
 ///
 /// The function gets its environment, the clients of this process, and the state bucket.
-pub async fn launch<E: Environment>(
+pub(crate) async fn launch<E: Environment>(
     run: impl AsyncFnOnce(E, Clients, S3Store) -> Result<(), Error>,
 ) -> ExitCode {
     let ended = match start() {

@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
+// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this library.
+#![recursion_limit = "256"]
 
 pub mod both_queues;
 pub mod environment;
+pub mod functions;
 mod launch;
 pub mod log_files;
 pub mod redelivery_backoff;
@@ -10,4 +13,4 @@ mod unwinding;
 pub mod webhooks;
 pub mod wiring;
 
-pub use launch::launch;
+pub use launch::{handler, refuse_handler};

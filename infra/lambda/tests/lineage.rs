@@ -32,11 +32,13 @@ impl Drop for Program {
     }
 }
 
-fn start(program: &str, address: &str) -> Program {
+/// Starts a function of the program that delivers.
+fn start(function: &str, address: &str) -> Program {
     let endpoint = format!("http://{address}");
     let queue = |name: &str| format!("{endpoint}/000000000000/{name}");
     let environment = [
         ("AWS_LAMBDA_RUNTIME_API", address.to_owned()),
+        ("_HANDLER", function.to_owned()),
         ("AWS_LAMBDA_FUNCTION_NAME", "posthaste-test".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128".to_owned()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
@@ -52,7 +54,7 @@ fn start(program: &str, address: &str) -> Program {
         ("REDRIVE_QUEUE_URL", queue("redrive")),
         ("RECORDS_QUEUE_URL", queue("records")),
     ];
-    let mut command = Command::new(program);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste-delivery"));
     command.env_clear().envs(environment).stdin(Stdio::null()).stdout(Stdio::null());
     Program(command.spawn().unwrap())
 }
@@ -74,9 +76,9 @@ fn invocation(queue: &str) -> impl IntoResponse {
     (headers, event.to_string())
 }
 
-/// Invokes a program with a message of `queue` and answers the headers of its first request to SQS. That
+/// Invokes a function with a message of `queue` and answers the headers of its first request to SQS. That
 /// request gets no answer, so that there is neither a second one nor another invocation.
-async fn first_request(program: &str, queue: &'static str) -> HeaderMap {
+async fn first_request(function: &str, queue: &'static str) -> HeaderMap {
     let (heard, mut requests) = mpsc::channel(1);
     let hear = async move |headers: HeaderMap| {
         heard.send(headers).await.unwrap();
@@ -86,23 +88,23 @@ async fn first_request(program: &str, queue: &'static str) -> HeaderMap {
         .route("/2018-06-01/runtime/invocation/next", get(async || invocation(queue)))
         .route("/", post(hear));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let _program = start(program, &listener.local_addr().unwrap().to_string());
+    let _program = start(function, &listener.local_addr().unwrap().to_string());
     let server = tokio::spawn(async { axum::serve(listener, router).await });
     let request = timeout(PATIENCE, requests.recv()).await.unwrap().unwrap();
     server.abort();
     request
 }
 
-async fn check(program: &str, queue: &'static str, expected: Option<&str>) {
-    let request = first_request(program, queue).await;
-    assert_eq!(request["x-amz-target"], "AmazonSQS.SendMessageBatch", "{program}");
+async fn check(function: &str, queue: &'static str, expected: Option<&str>) {
+    let request = first_request(function, queue).await;
+    assert_eq!(request["x-amz-target"], "AmazonSQS.SendMessageBatch", "{function}");
     let trace = request.get("x-amzn-trace-id").map(|trace| trace.to_str().unwrap());
-    assert_eq!(trace, expected, "{program}");
+    assert_eq!(trace, expected, "{function}");
 }
 
 #[tokio::test]
 async fn deadletter_alone_says_nothing_of_the_chain() {
-    check(env!("CARGO_BIN_EXE_deadletter"), "deadletters", None).await;
-    check(env!("CARGO_BIN_EXE_deadletter"), "redrive", None).await;
-    check(env!("CARGO_BIN_EXE_deliver"), "deliveries", Some(TRACE)).await;
+    check("deadletter", "deadletters", None).await;
+    check("deadletter", "redrive", None).await;
+    check("deliver", "deliveries", Some(TRACE)).await;
 }

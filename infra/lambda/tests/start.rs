@@ -11,10 +11,21 @@ use serde_json::Value;
 
 const QUEUE: &str = "http://127.0.0.1:4566/000000000000/queue";
 
-/// Starts a program in exactly this environment, and answers the one line that it wrote.
-fn refusal<V: AsRef<OsStr>>(program: &str, environment: &[(&str, V)]) -> String {
+/// The program of a function, told to be that function and nothing else.
+fn command(function: &str) -> Command {
+    let program = match function {
+        "record" | "manage" | "wake" => env!("CARGO_BIN_EXE_posthaste-log"),
+        _ => env!("CARGO_BIN_EXE_posthaste-delivery"),
+    };
     let mut command = Command::new(program);
-    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    command.env_clear().env("_HANDLER", function);
+    command
+}
+
+/// Starts a function in exactly this environment, and answers the one line that it wrote.
+fn refusal<V: AsRef<OsStr>>(function: &str, environment: &[(&str, V)]) -> String {
+    let mut command = command(function);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
@@ -24,14 +35,14 @@ fn refusal<V: AsRef<OsStr>>(program: &str, environment: &[(&str, V)]) -> String 
     line["message"].as_str().unwrap().to_owned()
 }
 
-fn check(program: &str, environment: &[(&str, &str)], expected: &[&str]) {
-    let problems = refusal(program, environment);
+fn check(function: &str, environment: &[(&str, &str)], expected: &[&str]) {
+    let problems = refusal(function, environment);
     let problems = problems.strip_prefix("failed to read the environment: ").unwrap();
-    assert_eq!(problems.split("; ").collect::<Vec<_>>(), expected, "{program}");
+    assert_eq!(problems.split("; ").collect::<Vec<_>>(), expected, "{function}");
 }
 
 #[test]
-fn a_program_without_an_environment_names_what_it_needs() {
+fn a_function_without_an_environment_names_what_it_needs() {
     let state = "STATE_BUCKET is not set, expected the name of a bucket";
     let bucket = "DEAD_LETTER_BUCKET is not set, expected the name of a bucket";
     let deliveries = "DELIVERIES_QUEUE_URL is not set, expected the URL of a queue";
@@ -41,14 +52,14 @@ fn a_program_without_an_environment_names_what_it_needs() {
     let log = "LOG_BUCKET is not set, expected the name of a bucket";
     let key =
         "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
-    check(env!("CARGO_BIN_EXE_publish"), &[], &[state, deliveries]);
-    check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters, records]);
-    check(env!("CARGO_BIN_EXE_wake"), &[], &[state, bucket, log, deliveries]);
-    check(env!("CARGO_BIN_EXE_record"), &[], &[state, log, records]);
+    check("publish", &[], &[state, deliveries]);
+    check("deliver", &[], &[state, deliveries, dead_letters, records]);
+    check("wake", &[], &[state, bucket, log, deliveries]);
+    check("record", &[], &[state, log, records]);
     let queues = [state, bucket, deliveries, dead_letters, redrive, records];
-    check(env!("CARGO_BIN_EXE_deadletter"), &[], &queues);
-    check(env!("CARGO_BIN_EXE_monitor"), &[], &[state, deliveries, dead_letters]);
-    check(env!("CARGO_BIN_EXE_manage"), &[], &[state, bucket, log, deliveries, key]);
+    check("deadletter", &[], &queues);
+    check("monitor", &[], &[state, deliveries, dead_letters]);
+    check("manage", &[], &[state, bucket, log, deliveries, key]);
 }
 
 #[test]
@@ -60,13 +71,13 @@ fn what_lambda_itself_should_have_set_is_named_too() {
         ("LOG_BUCKET", "log"),
         ("DELIVERIES_QUEUE_URL", QUEUE),
     ];
-    check(env!("CARGO_BIN_EXE_wake"), &environment, &[region]);
+    check("wake", &environment, &[region]);
 }
 
 #[test]
-fn a_program_whose_log_is_off_says_all_the_same_why_it_ends() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wake"));
-    command.env_clear().envs([
+fn a_function_whose_log_is_off_says_all_the_same_why_it_ends() {
+    let mut command = command("wake");
+    command.envs([
         ("STATE_BUCKET", "state"),
         ("DEAD_LETTER_BUCKET", "dead"),
         ("LOG_BUCKET", "log"),
@@ -86,7 +97,7 @@ fn a_value_that_is_not_utf_8_is_refused_by_its_name() {
     let level = OsString::from_vec(b"inf\xff".to_vec());
     let environment =
         [("STATE_BUCKET", "state".into()), ("DELIVERIES_QUEUE_URL", queue), ("LOG_LEVEL", level)];
-    let refusal = refusal(env!("CARGO_BIN_EXE_wake"), &environment);
+    let refusal = refusal("wake", &environment);
     assert!(refusal.contains("LOG_LEVEL is \"inf\u{fffd}\", expected off, error, warn"), "{refusal}");
 }
 
@@ -94,6 +105,14 @@ fn a_value_that_is_not_utf_8_is_refused_by_its_name() {
 fn a_secret_that_is_refused_is_not_logged() {
     let environment =
         [("STATE_BUCKET", "state"), ("DEAD_LETTER_BUCKET", "dead"), ("ADMIN_KEY_SHA256", "hunter2")];
-    let refusal = refusal(env!("CARGO_BIN_EXE_manage"), &environment);
+    let refusal = refusal("manage", &environment);
     assert!(refusal.contains("ADMIN_KEY_SHA256 is not usable") && !refusal.contains("hunter2"), "{refusal}");
+}
+
+#[test]
+fn a_program_without_the_function_of_the_handler_names_those_that_it_has() {
+    let environment: [(&str, &str); 0] = [];
+    let refused = refusal("bootstrap", &environment);
+    let expected = "expected one of publish, deliver, deadletter, monitor: correct Handler";
+    assert_eq!(refused, format!("the handler \"bootstrap\" is not in this program, {expected}"));
 }

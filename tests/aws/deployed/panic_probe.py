@@ -1,4 +1,4 @@
-"""deliver as `sam build` makes it (tests/aws/sam shows the call), but for a feature with which it panics at
+"""The program of deliver as `sam build` makes it (tests/aws/sam shows the call), but for a feature with which it panics at
 requests to endpoints that ask for it."""
 
 import os
@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 
 from stack import ROOT
+
+PROGRAM = "posthaste-delivery"
 
 
 def built():
@@ -20,7 +22,7 @@ def built():
             "build",
             "--release",
             "--bin",
-            "deliver",
+            PROGRAM,
             "--features",
             "panic-probe",
             "--lambda-dir",
@@ -30,4 +32,4 @@ def built():
         env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
         check=True,
     )
-    return folder / "deliver" / "bootstrap"
+    return folder / PROGRAM / "bootstrap"

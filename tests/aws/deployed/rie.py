@@ -1,4 +1,4 @@
-"""AWS's own Runtime Interface Emulator around one function binary: what Lambda itself runs between an event
+"""AWS's own Runtime Interface Emulator around one function: what Lambda itself runs between an event
 and a program. It takes one invocation at a time."""
 
 import http.client
@@ -25,10 +25,10 @@ def free_port():
 
 
 class Rie:
-    """A function on a port. Use it in a `with`."""
+    """A function of a program on a port. Use it in a `with`."""
 
-    def __init__(self, function, environment, timeout_secs):
-        program = os.path.join(
+    def __init__(self, program, function, environment, timeout_secs):
+        emulator = os.path.join(
             os.environ["POSTHASTE_RIE"], f"aws-lambda-rie-{PROCESSORS[platform.machine()]}"
         )
         self.port = free_port()
@@ -40,7 +40,7 @@ class Rie:
         # Nothing of this process's environment, as on Lambda. A group of its own, so that the function ends
         # with it.
         self.process = subprocess.Popen(
-            [program, *addresses, os.path.join(os.environ["POSTHASTE_FUNCTIONS"], function)],
+            [emulator, *addresses, os.path.join(os.environ["POSTHASTE_FUNCTIONS"], program), function],
             env={"PATH": os.defpath, "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_secs), **environment},
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
         )

@@ -247,7 +247,8 @@ BREAKS = {
         put("Outputs StateBucketName Value", {"Ref": "DeadLetterBucket"}),
     ],
     "each-function-is-built-from-its-program": [
-        put("Resources WakeFunction Metadata BuildProperties Binary", "deliver"),
+        put("Resources WakeFunction Metadata BuildProperties Binary", "posthaste-delivery"),
+        property_of("WakeFunction", "Handler", "deliver"),
         put("Resources WakeFunction Metadata BuildProperties Flags", ["--release"]),
         put("Globals Function CodeUri", "."),
     ],

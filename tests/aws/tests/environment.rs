@@ -61,13 +61,13 @@ fn template() -> Value {
 }
 
 /// The variables that the template gives each function, and what each refers to. A function goes by its
-/// program.
+/// handler.
 fn given(template: &Value) -> BTreeMap<String, Variables> {
     let resources = template["Resources"].as_object().unwrap().values();
     let functions = resources.filter(|resource| resource["Type"] == "AWS::Serverless::Function");
     functions
         .map(|function| {
-            let program = function["Metadata"]["BuildProperties"]["Binary"].as_str().unwrap();
+            let program = function["Properties"]["Handler"].as_str().unwrap();
             let everywhere = &template["Globals"]["Function"]["Environment"]["Variables"];
             let own = &function["Properties"]["Environment"]["Variables"];
             let variables = [everywhere, own].into_iter().filter_map(Value::as_object).flatten();

@@ -16,9 +16,12 @@ const PACKAGES: [&str; 2] = ["posthaste-lambda", "posthaste-nothing"];
 /// The program that does nothing.
 pub(crate) const NOTHING: &str = "nothing";
 
-/// All programs; the first is what the others are compared with.
+/// All functions; the first does nothing, and the others are compared with it.
 pub(crate) const ALL: [&str; 8] =
     [NOTHING, "publish", "deliver", "wake", "deadletter", "monitor", "manage", "record"];
+
+/// The functions of `posthaste-log`; the others are in `posthaste-delivery`.
+const IN_LOG: [&str; 3] = ["record", "manage", "wake"];
 
 /// The places where programs find their surroundings.
 #[derive(Debug, Clone)]
@@ -48,24 +51,27 @@ pub(crate) fn build() -> PathBuf {
 }
 
 impl World {
-    /// The file of a program.
-    pub(crate) fn file(&self, program: &str) -> PathBuf {
-        if program == NOTHING {
-            return self.folder.join(PACKAGES[1]);
+    /// The program that has a function. A folder with a program for each function is measured too.
+    pub(crate) fn file(&self, function: &str) -> PathBuf {
+        let alone = self.folder.join(function);
+        match function {
+            NOTHING => self.folder.join(PACKAGES[1]),
+            _ if alone.is_file() => alone,
+            function if IN_LOG.contains(&function) => self.folder.join("posthaste-log"),
+            _ => self.folder.join("posthaste-delivery"),
         }
-        self.folder.join(program)
     }
 
-    /// Starts a program under a Runtime API of its own.
-    pub(crate) fn start(&self, program: &str) -> (RuntimeApi, Process) {
+    /// Starts a function under a Runtime API of its own.
+    pub(crate) fn start(&self, function: &str) -> (RuntimeApi, Process) {
         let api = RuntimeApi::start();
-        let process = Process::start(&self.file(program), &self.environment(program, &api), self.shows_log);
+        let process = Process::start(&self.file(function), &self.environment(function, &api), self.shows_log);
         (api, process)
     }
 
-    fn environment(&self, program: &str, api: &RuntimeApi) -> Vec<(String, String)> {
+    fn environment(&self, function: &str, api: &RuntimeApi) -> Vec<(String, String)> {
         let queue = |name: &str| format!("{}/123456789012/{name}", self.aws);
-        let mut variables = lambda(program, &api.address());
+        let mut variables = lambda(function, &api.address());
         variables.extend([
             ("AWS_ENDPOINT_URL", self.aws.clone()),
             ("SSL_CERT_FILE", text(&self.roots)),
@@ -86,13 +92,14 @@ impl World {
 
 /// The variables that Lambda itself sets.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
-fn lambda(program: &str, api: &str) -> Vec<(&'static str, String)> {
+fn lambda(function: &str, api: &str) -> Vec<(&'static str, String)> {
     vec![
         ("AWS_LAMBDA_RUNTIME_API", api.to_owned()),
-        ("AWS_LAMBDA_FUNCTION_NAME", program.to_owned()),
+        ("_HANDLER", function.to_owned()),
+        ("AWS_LAMBDA_FUNCTION_NAME", function.to_owned()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512".to_owned()),
-        ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{program}")),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{function}")),
         ("AWS_LAMBDA_LOG_STREAM_NAME", "2026/03/12/[$LATEST]0".to_owned()),
         ("AWS_REGION", "us-east-1".to_owned()),
         ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE".to_owned()),

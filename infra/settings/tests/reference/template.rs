@@ -26,7 +26,7 @@ fn given(template: &Value) -> BTreeMap<String, BTreeMap<String, String>> {
     let functions = resources.filter(|resource| resource["Type"] == "AWS::Serverless::Function");
     functions
         .map(|function| {
-            let program = text(&function["Metadata"]["BuildProperties"]["Binary"]);
+            let program = text(&function["Properties"]["Handler"]);
             let everywhere = &template["Globals"]["Function"]["Environment"]["Variables"];
             let own = &function["Properties"]["Environment"]["Variables"];
             let variables = [everywhere, own].into_iter().filter_map(Value::as_object).flatten();

@@ -118,8 +118,8 @@ def schedules_are_never_retried(stack):
 @rule
 def functions_run_on_the_processor_asked_for(stack):
     for name, function in functions(stack).items():
-        expected = ("provided.al2023", "bootstrap", [stack.parameters["Architecture"]])
-        if (function["Runtime"], function["Handler"], function["Architectures"]) != expected:
+        expected = ("provided.al2023", [stack.parameters["Architecture"]])
+        if (function["Runtime"], function["Architectures"]) != expected:
             yield f"{name}: not {expected}"
 
 

@@ -9,19 +9,27 @@ LAMBDA = ROOT / "infra/lambda"
 CARGO_LAMBDA = LAMBDA / "CargoLambda.toml"
 
 
+# The programs, and the functions that each has. Parquet is in the second alone.
+PROGRAMS = {
+    "posthaste-delivery": ("publish", "deliver", "deadletter", "monitor"),
+    "posthaste-log": ("record", "manage", "wake"),
+}
+
+
 @rule
 def each_function_is_built_from_its_program(stack):
+    program_of = {function: program for program, functions in PROGRAMS.items() for function in functions}
     for name, one in stack.resources.items():
         if one["Type"] != "AWS::Lambda::Function":
             continue
+        function = name.removesuffix("Function").lower()
         build = one.get("Metadata", {})
-        binary = name.removesuffix("Function").lower()
         # SAM reads `Binary` and forgets the rest without a word.
-        properties = {"Binary": binary}
+        properties = {"Binary": program_of.get(function)}
         if (build.get("BuildMethod"), build.get("BuildProperties")) != ("rust-cargolambda", properties):
             yield f"{name}: built with {build}, expected {properties}"
-        elif not (LAMBDA / f"src/bin/{binary}.rs").is_file():
-            yield f"{name}: infra/lambda has no program {binary}"
+        if one["Properties"]["Handler"] != function:
+            yield f"{name}: the handler is {one['Properties']['Handler']}, expected {function}"
     folder = stack.written["Globals"]["Function"]["CodeUri"]
     if (ROOT / folder) != LAMBDA:
         yield f"code is built in {folder}"

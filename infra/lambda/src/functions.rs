@@ -1,0 +1,111 @@
+//! The seven functions, each from the start of its process to its end.
+
+use std::convert::Infallible;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lambda_runtime::Error;
+use posthaste_aws::lambda::{
+    BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http, run_scheduled,
+};
+use posthaste_ports::BatchResponse;
+use posthaste_services::DRAIN_POST_TIMEOUT;
+use posthaste_system::SystemClock;
+
+use crate::launch::launch;
+use crate::wiring::{self, AwsDeliver, AwsDrainPost, AwsWake};
+
+/// publish: takes events over HTTP, behind a Function URL.
+pub async fn publish() -> ExitCode {
+    launch(async |environment, clients, state| {
+        run_http(wiring::publish(&environment, &clients, state), SystemClock).await
+    })
+    .await
+}
+
+/// deliver: posts due deliveries to their endpoints, fed by the delivery queue.
+pub async fn deliver() -> ExitCode {
+    launch(async |environment, clients, state| {
+        let handler = |deliver, post| Deliveries { deliver, post };
+        run_batches(wiring::deliver(&environment, &clients, state, handler), SystemClock).await
+    })
+    .await
+}
+
+/// deadletter: writes dead letters into their bucket, fed by the dead-letter queue and by the redrive queue.
+pub async fn deadletter() -> ExitCode {
+    launch(async |environment, clients, state| {
+        run_batches(wiring::dead_letters(&environment, &clients, &state), SystemClock).await
+    })
+    .await
+}
+
+/// monitor: samples the queues for a minute and writes the pressure, started by a schedule once a minute.
+pub async fn monitor() -> ExitCode {
+    launch(async |environment, clients, state| {
+        run_scheduled(wiring::monitor(&environment, &clients, state)?, SystemClock).await
+    })
+    .await
+}
+
+/// record: writes records into the delivery log, fed by the records queue, and merges the log's files,
+/// started by a schedule.
+pub async fn record() -> ExitCode {
+    launch(async |environment, clients, state| {
+        let (files, merges) = wiring::record(&environment, &clients, state);
+        run_batches_and_schedule(files, merges, SystemClock).await
+    })
+    .await
+}
+
+/// manage: topics, subscriptions, dead letters and the delivery log over HTTP, behind a Function URL of its
+/// own.
+pub async fn manage() -> ExitCode {
+    launch(async |environment, clients, state| {
+        run_http(wiring::manage(&environment, &clients, state), SystemClock).await
+    })
+    .await
+}
+
+/// wake: sends the parked deliveries whose minute has come, started by a schedule once a minute.
+pub async fn wake() -> ExitCode {
+    launch(async |environment, clients, state| {
+        run_scheduled(Minute(wiring::wake(&environment, &clients, state)), SystemClock).await
+    })
+    .await
+}
+
+/// deliver's batches, and its report of how fast they drain.
+struct Deliveries {
+    deliver: AwsDeliver,
+    post: AwsDrainPost,
+}
+
+impl BatchHandler for Deliveries {
+    async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
+        let deadline = deadline.saturating_sub(DRAIN_POST_TIMEOUT);
+        let handled = Box::pin(self.deliver.handle(batch.messages, deadline));
+        // Nothing runs between invocations: late answers are heard only while this one lasts anyway.
+        let heard = async {
+            self.deliver.hear_late_answers().await;
+            std::future::pending::<Infallible>().await
+        };
+        let response = tokio::select! {
+            biased;
+            response = handled => response,
+            never = Box::pin(heard) => match never {},
+        };
+        Box::pin(self.post.post_if_due()).await;
+        response
+    }
+}
+
+/// wake's work of one minute.
+struct Minute(AwsWake);
+
+impl Scheduled for Minute {
+    async fn run(&self, deadline: Duration) -> Result<(), Error> {
+        Box::pin(self.0.run_until(deadline)).await?;
+        Ok(())
+    }
+}
