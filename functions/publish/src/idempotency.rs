@@ -12,7 +12,7 @@ use http::header::CONTENT_TYPE;
 use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, Matched};
 use posthaste_core::stored::{Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest};
 use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
-use posthaste_services::update::{Edit, UpdateError, update};
+use posthaste_services::update::{Edit, UpdateError, create_or_update};
 
 use crate::error::PublishError;
 use crate::headers::{IDEMPOTENCY_KEY_HEADER, TIME_TO_LIVE_HEADER};
@@ -90,7 +90,7 @@ impl<P: Ports> Idempotency<'_, P> {
     pub(crate) async fn claim(&self, name: Option<&RequestName>) -> Result<RequestClaim, PublishError> {
         let Some(RequestName { object, digest }) = name else { return Ok(RequestClaim::Unnamed) };
         let mut matched_before = None;
-        let claimed = update(self.store, object, |found| {
+        let claimed = create_or_update(self.store, object, |found| {
             let now = self.clock.now();
             let known = found.and_then(|found| IdempotencyRecord::parse(&found.bytes));
             match known.map_or(Claim::Free, |known| known.decide(digest, now)) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use posthaste_aws::lambda::Scheduled;
+use posthaste_core::pressure::PressureState;
 use posthaste_monitor::{Monitor, MonitorError};
 use posthaste_ports::{Clock, DrainSource, Ports, Probe};
 use posthaste_services::timeout_at;
@@ -16,12 +17,13 @@ pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
 /// Takes samples.
 pub trait Sampler: Send + 'static {
-    /// Takes one sample.
-    fn sample(&mut self) -> impl Future<Output = Result<(), MonitorError>> + Send;
+    /// Takes one sample, and answers the pressure.
+    fn sample(&mut self) -> impl Future<Output = Result<PressureState, MonitorError>> + Send;
 }
 
 /// Samples for the length of an invocation: at once, and then at a fixed rate for as long as another sample
-/// falls before the deadline and before the next invocation, which begins with one of its own.
+/// falls before the deadline and before the next invocation, which begins with one of its own. It ends with
+/// the first sample that finds everything calm: an invocation is billed while it sleeps.
 ///
 /// A sample that fails is logged, and the next one goes on; an invocation fails only where none succeeded.
 #[derive(Debug)]
@@ -53,10 +55,13 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
             let late = || Err(Error::from("a sample took until the deadline"));
             let taken = timeout_at(&self.clock, deadline, sampler.sample()).await;
             let taken = taken.map_or_else(late, |taken| taken.map_err(Error::from));
+            if taken.as_ref().is_ok_and(PressureState::is_calm) {
+                return Ok(());
+            }
             if let Err(error) = &taken {
                 tracing::error!(error = &**error as &dyn std::error::Error, "resources not sampled");
             }
-            outcome = outcome.or(taken);
+            outcome = outcome.or(taken.map(drop));
             // A missed sample is not made up for.
             next = (next + self.interval).max(self.clock.monotonic());
         }
@@ -65,10 +70,10 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
 }
 
 impl<P: Ports, R: Probe + 'static, D: DrainSource + 'static> Sampler for Monitor<P, R, D> {
-    async fn sample(&mut self) -> Result<(), MonitorError> {
+    async fn sample(&mut self) -> Result<PressureState, MonitorError> {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
         // the depth.
-        Box::pin(Monitor::sample(self)).await.map(|_| ())
+        Box::pin(Monitor::sample(self)).await
     }
 }
 
@@ -78,19 +83,27 @@ mod tests {
 
     use super::*;
     use posthaste_core::model::Timestamp;
+    use posthaste_core::pressure::{PressureSettings, Readings, evaluate};
     use posthaste_ports::{ErrorKind, PortError};
     use posthaste_testkit::ManualClock;
 
-    /// Records when it was called, takes `takes`, and then fails if `fails` says so.
+    /// Records when it was called, takes `takes`, and answers what `answers` says for the number of the call.
     struct Notes {
         clock: ManualClock,
         takes: Duration,
-        fails: fn(usize) -> bool,
+        answers: fn(usize) -> Answer,
         at: Arc<StdMutex<Vec<u64>>>,
     }
 
+    /// What a sample comes to.
+    enum Answer {
+        Calm,
+        Tarpit,
+        Failure,
+    }
+
     impl Sampler for Notes {
-        async fn sample(&mut self) -> Result<(), MonitorError> {
+        async fn sample(&mut self) -> Result<PressureState, MonitorError> {
             let count = {
                 let mut at = self.at.lock().unwrap();
                 at.push(self.clock.monotonic().as_secs());
@@ -99,8 +112,14 @@ mod tests {
             if !self.takes.is_zero() {
                 self.clock.sleep(self.takes).await;
             }
-            let error = || MonitorError::Read(PortError::new("read", ErrorKind::Other));
-            if (self.fails)(count) { Err(error()) } else { Ok(()) }
+            let readings = Readings { visible: Some(0), ..Readings::default() };
+            let before = PressureState::normal(Timestamp::EPOCH);
+            let (calm, _) = evaluate(&before, &readings, &PressureSettings::default(), before.at);
+            match (self.answers)(count) {
+                Answer::Calm => Ok(calm),
+                Answer::Tarpit => Ok(PressureState { tarpit_ms: 5_000, ..calm }),
+                Answer::Failure => Err(MonitorError::Read(PortError::new("read", ErrorKind::Other))),
+            }
         }
     }
 
@@ -109,13 +128,13 @@ mod tests {
         interval: u64,
         deadline: u64,
         takes: u64,
-        fails: fn(usize) -> bool,
+        answers: fn(usize) -> Answer,
     ) -> (Vec<u64>, u64, Option<String>) {
         let clock = ManualClock::new(Timestamp::EPOCH);
         clock.advance(Duration::from_secs(3));
         let at = Arc::default();
         let takes = Duration::from_secs(takes);
-        let notes = Notes { clock: clock.clone(), takes, fails, at: Arc::clone(&at) };
+        let notes = Notes { clock: clock.clone(), takes, answers, at: Arc::clone(&at) };
         let sampling = Sampling::new(notes, Duration::from_secs(interval), clock.clone());
         let mut running = tokio::spawn(async move { sampling.run(Duration::from_secs(deadline)).await });
         let outcome = loop {
@@ -133,12 +152,12 @@ mod tests {
         (at, clock.monotonic().as_secs(), outcome.err().map(|error| error.to_string()))
     }
 
-    const NEVER: fn(usize) -> bool = |_| false;
+    const UNDER_PRESSURE: fn(usize) -> Answer = |_| Answer::Tarpit;
 
     #[tokio::test]
     async fn a_minute_holds_as_many_samples_as_the_deadline_allows() {
         let check = async |interval, deadline, expected: &[u64]| {
-            let (at, _, error) = run(interval, deadline, 0, NEVER).await;
+            let (at, _, error) = run(interval, deadline, 0, UNDER_PRESSURE).await;
             assert_eq!((at.as_slice(), error), (expected, None), "every {interval} s until {deadline} s");
         };
         check(10, 58, &[3, 13, 23, 33, 43, 53]).await;
@@ -151,35 +170,49 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_invocation_ends_with_the_first_sample_that_finds_everything_calm() {
+        let (at, ended, error) = run(10, 58, 0, |_| Answer::Calm).await;
+        assert_eq!((at, ended, error), (vec![3], 3, None));
+        let calms_down = |count| if count < 3 { Answer::Tarpit } else { Answer::Calm };
+        let (at, ended, error) = run(10, 58, 0, calms_down).await;
+        assert_eq!((at, ended, error), (vec![3, 13, 23], 23, None));
+        // A sample that failed says nothing.
+        let recovers = |count| if count < 2 { Answer::Failure } else { Answer::Calm };
+        let (at, _, error) = run(10, 58, 0, recovers).await;
+        assert_eq!((at, error), (vec![3, 13], None));
+    }
+
+    #[tokio::test]
     async fn the_rate_is_fixed_however_long_a_sample_takes() {
-        let (at, _, error) = run(10, 58, 4, NEVER).await;
+        let (at, _, error) = run(10, 58, 4, UNDER_PRESSURE).await;
         assert_eq!((at, error), (vec![3, 13, 23, 33, 43, 53], None));
     }
 
     #[tokio::test]
     async fn samples_that_were_missed_are_not_made_up_for() {
-        let (at, _, error) = run(10, 58, 25, NEVER).await;
+        let (at, _, error) = run(10, 58, 25, UNDER_PRESSURE).await;
         assert_eq!((at, error), (vec![3, 28, 53], None));
     }
 
     #[tokio::test]
     async fn a_sample_that_hangs_is_cut_short_at_the_deadline() {
-        let (at, ended, error) = run(10, 58, 1000, NEVER).await;
+        let (at, ended, error) = run(10, 58, 1000, UNDER_PRESSURE).await;
         assert_eq!((at, ended), (vec![3], 58));
         assert_eq!(error.as_deref(), Some("a sample took until the deadline"));
     }
 
     #[tokio::test]
     async fn a_sample_that_fails_does_not_end_the_others() {
-        let (at, _, error) = run(10, 58, 0, |count| count != 4).await;
+        let (at, _, error) =
+            run(10, 58, 0, |count| if count == 4 { Answer::Tarpit } else { Answer::Failure }).await;
         assert_eq!((at.len(), error), (6, None));
     }
 
     #[tokio::test]
     async fn an_invocation_without_a_good_sample_fails() {
-        let (at, _, error) = run(10, 58, 0, |_| true).await;
+        let (at, _, error) = run(10, 58, 0, |_| Answer::Failure).await;
         assert_eq!((at.len(), error.as_deref()), (6, Some("failed to read the pressure state")));
-        let (at, _, error) = run(10, 3, 0, NEVER).await;
+        let (at, _, error) = run(10, 3, 0, UNDER_PRESSURE).await;
         assert_eq!((at.len(), error.as_deref()), (0, Some("no time was left for a sample")));
     }
 }

@@ -37,8 +37,8 @@ use crate::redelivery_backoff::{RedeliveryBackoff, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
 
-/// Greatest age of the cached pressure. The monitor writes every ten seconds here, so that more reads would
-/// cost requests and bring no news.
+/// Greatest age of the cached pressure. The monitor writes every ten seconds here at most, so that more reads
+/// would cost requests and bring no news.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// wake looks topics up a few times a minute, for replays, held deliveries and notices; a stale topic would

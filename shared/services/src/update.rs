@@ -68,6 +68,23 @@ pub async fn update<S: ObjectStore, T, E>(
     update_with(store, key, |found| ready(edit(found))).await
 }
 
+/// Changes an object like [`update`] that is most likely not there yet: it is written without being read
+/// first, one request instead of two. If it is there after all, the edit decides again with what it holds.
+pub async fn create_or_update<S: ObjectStore, T, E>(
+    store: &S,
+    key: &str,
+    mut edit: impl FnMut(Option<Object>) -> Result<Edit<T>, E>,
+) -> Result<Updated<T>, UpdateError<E>> {
+    if let Edit::Write(bytes, answer) = edit(None).map_err(UpdateError::Edit)? {
+        match store.put(key, bytes, PutCondition::IfAbsent).await {
+            Ok(etag) => return Ok(Updated { answer, etag: Some(etag) }),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
+            Err(error) => return Err(UpdateError::Write(error)),
+        }
+    }
+    update(store, key, edit).await
+}
+
 /// Changes an object like [`update`], with an edit that waits for something.
 pub async fn update_with<S: ObjectStore, T, E, F: Future<Output = Result<Edit<T>, E>>>(
     store: &S,
@@ -124,6 +141,23 @@ mod tests {
         }
         assert_eq!(update(&recorded, KEY, one_more).await.unwrap(), Updated { answer: 3, etag: None });
         assert_eq!((calls.count(Operation::Get), calls.count(Operation::Put)), (4, 3));
+    }
+
+    #[tokio::test]
+    async fn an_object_is_made_without_a_look_and_looked_at_only_if_it_is_there() {
+        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let recorded = Recorded::new(store.clone(), "state", &calls);
+        for (expected, gets, puts) in [(1, 0, 1), (2, 1, 3), (3, 2, 5), (3, 3, 6)] {
+            let updated = create_or_update(&recorded, KEY, one_more).await.unwrap();
+            assert_eq!(updated.answer, expected);
+            assert_eq!((calls.count(Operation::Get), calls.count(Operation::Put)), (gets, puts));
+        }
+        let kept =
+            create_or_update(&recorded, "other", |_| Ok::<_, Infallible>(Edit::Keep(0))).await.unwrap();
+        assert_eq!(kept, Updated { answer: 0, etag: None });
+        let plan = Plan::nth(0, Fault::Before(ErrorKind::TimedOut));
+        let faulty = Faulty::new(MemoryStore::default(), "state", &plan);
+        assert!(matches!(create_or_update(&faulty, KEY, one_more).await, Err(UpdateError::Write(_))));
     }
 
     #[tokio::test]

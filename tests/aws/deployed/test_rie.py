@@ -18,7 +18,7 @@ ADMIN_KEY_SHA256 = hashlib.sha256(ADMIN_KEY.encode()).hexdigest()
 ACCOUNT = "000000000000"
 LINK_SETTINGS = '{"glitches":4}'
 # A start of Lambda reads the whole program.
-DELIVERY_BYTES_MAX = 10 * 1024 * 1024
+DELIVERY_BYTES_MAX = 11 * 1024 * 1024
 
 # The other functions are in posthaste-delivery.
 IN_LOG = ("record", "manage", "wake")

@@ -200,8 +200,9 @@ BREAKS = {
         property_of("RedriveAlarm", "AlarmActions", [{"Ref": "AlarmTopicArn"}]),
         without("RedriveAlarm", "AlarmDescription"),
     ],
-    "silence-is-an-alarm-for-the-monitor-alone": [
+    "silence-is-an-alarm-for-what-a-schedule-starts-every-minute": [
         property_of("MonitorSilentAlarm", "TreatMissingData", "missing"),
+        property_of("WakeSilentAlarm", "TreatMissingData", "notBreaching"),
         property_of("RedriveAlarm", "TreatMissingData", "breaching"),
     ],
     "every-trouble-has-its-alarm": [
@@ -211,6 +212,9 @@ BREAKS = {
         drop("Resources RecordsAgeAlarm"),
         drop("Resources RecordsRefusedAlarm"),
         drop("Resources MonitorSilentAlarm"),
+        drop("Resources WakeSilentAlarm"),
+        drop("Resources PublishUrlErrorsAlarm"),
+        drop("Resources ManageUrlErrorsAlarm"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "log-disk"),
     ],
     "what-is-told-in-tries-is-looked-for-as-long-as-a-try-may-take": [

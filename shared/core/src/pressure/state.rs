@@ -150,6 +150,22 @@ impl PressureState {
         Self { monitored: false, ..Self::normal(at) }
     }
 
+    /// Whether pressure is so far away that a monitor may look less often: every resource was read by this
+    /// poll and is below half of its threshold for Normal, and nothing of an earlier pressure lasts.
+    pub fn is_calm(&self) -> bool {
+        let is_calm = |r: &ResourceState| {
+            r.level == Level::Normal
+                && r.read_at == self.at
+                && r.reading.saturating_mul(2) < r.thresholds.normal
+                && r.refused_from.is_none()
+        };
+        let is_read = self.resource(Resource::SubmissionQueue).is_some();
+        is_read
+            && self.resources.iter().all(is_calm)
+            && self.tarpit_ms == self.base_ms
+            && self.untold.is_empty()
+    }
+
     /// The highest level that has consequences for producers.
     pub fn level(&self) -> Level {
         self.resources.iter().map(ResourceState::effective_level).max().unwrap_or_default()

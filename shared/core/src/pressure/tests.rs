@@ -1,5 +1,6 @@
 //! The table as a whole, and what the other tests of back pressure share.
 
+mod calm;
 mod heard;
 mod loads;
 mod producers;

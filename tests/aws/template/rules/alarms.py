@@ -20,9 +20,9 @@ def alarms_tell_the_topic_that_was_given(stack):
 
 
 @rule
-def silence_is_an_alarm_for_the_monitor_alone(stack):
+def silence_is_an_alarm_for_what_a_schedule_starts_every_minute(stack):
     for name, alarm in alarms(stack).items():
-        expected = "breaching" if name == "MonitorSilentAlarm" else "notBreaching"
+        expected = "breaching" if name in ("MonitorSilentAlarm", "WakeSilentAlarm") else "notBreaching"
         if alarm.get("TreatMissingData") != expected:
             yield f"{name}: takes silence as {alarm.get('TreatMissingData')}"
 
@@ -43,6 +43,9 @@ def every_trouble_has_its_alarm(stack):
         ("OldestUnwrittenRecordInSeconds",),
         ("OldestUnwrittenDeadLetterInSeconds",),
         ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
+        ("Url5xxCount", "PublishFunction"),
+        ("Url5xxCount", "ManageFunction"),
+        ("Invocations", "WakeFunction"),
         *(
             ("PressureLevel", one)
             for one in ("submission-queue", "database-disk", "dead-letter-backlog", "drain-time")

@@ -42,8 +42,9 @@ const MERGE_SECONDS: f64 = 0.050;
 /// 6 MB of records are read, written into a file, which is compressed, and put.
 const RECORD_SECONDS: f64 = 0.200;
 
-/// The monitor samples through its minute; the last of six samples begins after 50 s.
-const MONITOR_SECONDS: f64 = 50.0;
+/// The monitor takes one sample while nothing is published: it reads and writes the state, and asks both
+/// queues.
+const MONITOR_SECONDS: f64 = 0.060;
 
 /// Pollers that Lambda keeps on each queue while nothing is there, each in a receive that waits 20 s. AWS
 /// documents the first number as that of concurrent batches, and neither as a promise.

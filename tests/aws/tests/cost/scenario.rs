@@ -36,6 +36,8 @@ pub(crate) struct Scenario {
     pub(crate) publishes_per_receive: usize,
     /// The events that the endpoint refuses.
     pub(crate) refused: Refused,
+    /// True if each publish request has an `Idempotency-Key`.
+    pub(crate) is_named: bool,
 }
 
 /// The events that an endpoint refuses.
@@ -58,6 +60,7 @@ const ONE: Scenario = Scenario {
     pace: Duration::from_millis(10),
     publishes_per_receive: 10,
     refused: Refused::Nothing,
+    is_named: false,
 };
 
 /// One subscriber, a hundred events in each publish request.
@@ -70,8 +73,9 @@ const TOGETHER: Scenario = Scenario {
 };
 
 /// All scenarios, in the order of the tables.
-pub(crate) const ALL: [Scenario; 9] = [
+pub(crate) const ALL: [Scenario; 10] = [
     ONE,
+    Scenario { name: "the same with `Idempotency-Key`", is_named: true, ..ONE },
     Scenario {
         name: "one subscriber, an event every 10 s",
         pace: Duration::from_secs(10),
@@ -114,7 +118,8 @@ impl Scenario {
         let mut world = World::new(&self.subscriptions()).await;
         let publishes = DELIVERED / self.subscribers / self.events_per_publish;
         for n in 0..publishes {
-            world.publish(&self.events(n, &world)).await;
+            let name = self.is_named.then(|| format!("request-{n}"));
+            world.publish_named(&self.events(n, &world), name.as_deref()).await;
             if (n + 1) % self.publishes_per_receive == 0 {
                 world.deliver_all().await;
             }

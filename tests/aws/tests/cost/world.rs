@@ -11,6 +11,7 @@ use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{CREATION_ID_BYTES, CreationId, DeliveryLogMode, Timestamp, TopicName};
+use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
@@ -243,13 +244,18 @@ impl World {
 
     /// One invocation of publish with these events in one request.
     pub(crate) async fn publish(&mut self, events: &[String]) {
+        self.publish_named(events, None).await;
+    }
+
+    /// The same with an `Idempotency-Key`.
+    pub(crate) async fn publish_named(&mut self, events: &[String], name: Option<&str>) {
         let body = format!("[{}]", events.join(","));
         let request = Request::post("/")
             .header("aeg-sas-key", records::TOPIC_KEY)
-            .header("content-type", "application/cloudevents-batch+json")
-            .body(Body::from(body))
-            .expect("a request");
-        self.publish.publish(TOPIC, request).await.expect("a publish");
+            .header("content-type", "application/cloudevents-batch+json");
+        let request = name.into_iter().fold(request, |request, name| request.header("idempotency-key", name));
+        let request = request.body(Body::from(body)).expect("a request");
+        Box::pin(Arc::clone(&self.publish).publish(TOPIC, request)).await.expect("a publish");
         self.bill.publish += self.take();
         self.bill.publish_invocations += 1;
     }
@@ -304,9 +310,10 @@ impl World {
     }
 
     /// One sample of the monitor.
-    pub(crate) async fn sample(&mut self) {
-        self.monitor.sample().await.expect("a sample");
+    pub(crate) async fn sample(&mut self) -> PressureState {
+        let state = self.monitor.sample().await.expect("a sample");
         self.bill.monitor += self.take();
+        state
     }
 
     /// The number of requests to the endpoint.
