@@ -24,9 +24,9 @@ pub fn handler() -> String {
 pub fn refuse_handler(name: &str, functions: &[&str]) -> ExitCode {
     telemetry::start(&TelemetrySettings::default());
     let expected = functions.join(", ");
-    tracing::error!(
+    report(&Error::from(format!(
         "the handler {name:?} is not in this program, expected one of {expected}: correct Handler"
-    );
+    )));
     ExitCode::FAILURE
 }
 

@@ -1,5 +1,5 @@
-"""The program of deliver as `sam build` makes it (tests/aws/sam shows the call), but for a feature with which it panics at
-requests to endpoints that ask for it."""
+"""The program of deliver as `sam build` makes it (tests/aws/sam shows the call), but for a feature with which
+deliver panics at requests to endpoints that ask for it."""
 
 import os
 import pathlib

@@ -57,7 +57,8 @@ class Build(unittest.TestCase):
     def test_every_function_gets_the_program_that_has_it(self):
         built = self.checkout.path / ".aws-sam" / "build"
         resources = yaml_parse((built / "template.yaml").read_text())["Resources"]
-        functions = {name: one for name, one in resources.items() if one["Type"] == "AWS::Serverless::Function"}
+        kind = "AWS::Serverless::Function"
+        functions = {name: one for name, one in resources.items() if one["Type"] == kind}
         self.assertEqual(len(functions), 7)
         for name, function in functions.items():
             program = function["Metadata"]["BuildProperties"]["Binary"]

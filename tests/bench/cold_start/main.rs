@@ -34,7 +34,8 @@ use posthaste_system::SystemClock;
 
 use crate::programs::World;
 
-/// Measures the seven functions beside a program that does nothing. They are built first, unless a folder is given.
+/// Measures the seven functions beside a program that does nothing. They are built first, unless a folder is
+/// given.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// A folder with programs that are built already.
