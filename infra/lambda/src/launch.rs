@@ -15,9 +15,28 @@ use crate::environment::Environment;
 /// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
 const HANDLER: &str = "_HANDLER";
 
+/// The variable with the function's name, which a stack makes up: `{stack}-{logical id}-{random}`.
+const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
+
+/// The `Handler` of every function up to the release in which each had a program of its own.
+const FORMER_HANDLER: &str = "bootstrap";
+
+/// The end of a function's logical id in the template.
+const LOGICAL_ID_END: &str = "Function";
+
 /// The function that Lambda wants of this program, by the name of its `Handler`. Empty if nothing says it.
+///
+/// An update from a release of [`FORMER_HANDLER`] changes a function's code and its handler one after the
+/// other. In between the function's name tells.
 pub fn handler() -> String {
-    env::var_os(HANDLER).unwrap_or_default().to_string_lossy().into_owned()
+    let variable = |name| env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
+    let handler = variable(HANDLER);
+    if handler != FORMER_HANDLER {
+        return handler;
+    }
+    let name = variable(FUNCTION_NAME);
+    let logical_id = name.rsplit('-').nth(1).and_then(|id| id.strip_suffix(LOGICAL_ID_END));
+    logical_id.map_or(handler, str::to_lowercase)
 }
 
 /// The end of a program that is asked for a function which it does not have.

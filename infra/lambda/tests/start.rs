@@ -116,3 +116,14 @@ fn a_program_without_the_function_of_the_handler_names_those_that_it_has() {
     let expected = "expected one of publish, deliver, deadletter, monitor: correct Handler";
     assert_eq!(refused, format!("the handler \"bootstrap\" is not in this program, {expected}"));
 }
+
+#[test]
+fn during_an_update_the_name_tells_what_the_former_handler_does_not() {
+    let refused = |name| refusal("bootstrap", &[("AWS_LAMBDA_FUNCTION_NAME", name)]);
+    let environment = "failed to read the environment: STATE_BUCKET is not set";
+    assert!(refused("posthaste-PublishFunction-1A2B3C").starts_with(environment));
+    assert!(refused("my-stack-DeliverFunction-1A2B3C").contains("DEADLETTERS_QUEUE_URL is not set"));
+    for other in ["posthaste", "publish", "posthaste-publish-1A2B3C"] {
+        assert!(refused(other).starts_with("the handler \"bootstrap\" is not in this program"), "{other}");
+    }
+}
