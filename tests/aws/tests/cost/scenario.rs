@@ -1,14 +1,17 @@
 //! Scenarios until 1,000 events are delivered.
 
+use std::iter::Peekable;
 use std::time::Duration;
+use std::vec::IntoIter;
 
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use serde_json::{Map, Value, json};
 
+use crate::arrivals::batches;
 use crate::bill::Bill;
 use crate::event::event;
-use crate::world::{START, World};
+use crate::world::{BATCH_MAX, START, World};
 
 /// Events that every scenario delivers.
 pub(crate) const DELIVERED: usize = 1000;
@@ -32,12 +35,23 @@ pub(crate) struct Scenario {
     pub(crate) events_per_publish: usize,
     /// The time between two publish requests.
     pub(crate) pace: Duration,
-    /// Publish requests after which deliver is invoked: a busy queue is received in full batches.
-    pub(crate) publishes_per_receive: usize,
+    /// When deliver is invoked.
+    pub(crate) received: Received,
     /// The events that the endpoint refuses.
     pub(crate) refused: Refused,
     /// True if each publish request has an `Idempotency-Key`.
     pub(crate) is_named: bool,
+}
+
+/// When deliver is invoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// As messages come: a poller takes what is there as soon as there is something.
+    AsTheyCome,
+    /// In full batches, for which `DeliverBatchWindow` waits.
+    InFullBatches,
+    /// Whenever a publish request has brought something.
+    AfterEachPublish,
 }
 
 /// The events that an endpoint refuses.
@@ -58,7 +72,7 @@ const ONE: Scenario = Scenario {
     is_batching: false,
     events_per_publish: 1,
     pace: Duration::from_millis(10),
-    publishes_per_receive: 10,
+    received: Received::AsTheyCome,
     refused: Refused::Nothing,
     is_named: false,
 };
@@ -68,18 +82,19 @@ const TOGETHER: Scenario = Scenario {
     name: "one subscriber, published by the hundred",
     events_per_publish: 100,
     pace: Duration::from_secs(1),
-    publishes_per_receive: 1,
+    received: Received::AfterEachPublish,
     ..ONE
 };
 
 /// All scenarios, in the order of the tables.
-pub(crate) const ALL: [Scenario; 10] = [
+pub(crate) const ALL: [Scenario; 11] = [
     ONE,
+    Scenario { name: "the same with `DeliverBatchWindow=1`", received: Received::InFullBatches, ..ONE },
     Scenario { name: "the same with `Idempotency-Key`", is_named: true, ..ONE },
     Scenario {
         name: "one subscriber, an event every 10 s",
         pace: Duration::from_secs(10),
-        publishes_per_receive: 1,
+        received: Received::AfterEachPublish,
         ..ONE
     },
     TOGETHER,
@@ -87,7 +102,7 @@ pub(crate) const ALL: [Scenario; 10] = [
         name: "ten subscribers, 10 events/s",
         subscribers: 10,
         pace: Duration::from_millis(100),
-        publishes_per_receive: 1,
+        received: Received::AfterEachPublish,
         ..ONE
     },
     Scenario { name: "batching, 100 events/s", is_batching: true, ..ONE },
@@ -117,10 +132,17 @@ impl Scenario {
     pub(crate) async fn run(&self) -> Outcome {
         let mut world = World::new(&self.subscriptions()).await;
         let publishes = DELIVERED / self.subscribers / self.events_per_publish;
+        let mut batches = self.batches(publishes);
+        let mut waiting = 0;
         for n in 0..publishes {
             let name = self.is_named.then(|| format!("request-{n}"));
             world.publish_named(&self.events(n, &world), name.as_deref()).await;
-            if (n + 1) % self.publishes_per_receive == 0 {
+            waiting += 1;
+            while let Some(size) = batches.next_if(|size| *size <= waiting) {
+                world.deliver_batch(size).await;
+                waiting -= size;
+            }
+            if self.received == Received::AfterEachPublish {
                 world.deliver_all().await;
             }
             world.clock.advance(self.pace);
@@ -133,6 +155,16 @@ impl Scenario {
         }
         assert_eq!(delivered, DELIVERED, "no event is delivered twice");
         Outcome { name: self.name, bill: world.bill, posts: world.posts() }
+    }
+
+    /// Sizes of the batches in which messages are received that come one with each publish request.
+    fn batches(&self, publishes: usize) -> Peekable<IntoIter<usize>> {
+        let sizes = match self.received {
+            Received::AsTheyCome => batches(publishes.try_into().expect("a thousand at most"), self.pace),
+            Received::InFullBatches => vec![BATCH_MAX; publishes / BATCH_MAX],
+            Received::AfterEachPublish => Vec::new(),
+        };
+        sizes.into_iter().peekable()
     }
 
     fn subscriptions(&self) -> Value {

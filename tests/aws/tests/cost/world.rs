@@ -269,27 +269,35 @@ impl World {
     /// The same with batches of these sizes, in turns.
     pub(crate) async fn deliver_in(&mut self, sizes: &[usize]) {
         for size in sizes.iter().cycle() {
-            let batch = self.receive(*size).await;
-            if batch.is_empty() {
+            if !self.deliver_batch(*size).await {
                 return;
             }
-            let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
-            let deadline = self.clock.monotonic() + DELIVER_TIMEOUT;
-            let invocation = async {
-                let response = Box::pin(self.deliver.handle(batch, deadline)).await;
-                Box::pin(self.drain.post_if_due()).await;
-                response
-            };
-            let response = lingering(&self.clock, Box::pin(invocation)).await;
-            self.bill.deliver += self.take();
-            self.bill.deliver_invocations += 1;
-            assert_eq!(response.failures, [], "nothing fails here");
-            // The mapping cannot know which of them the function has deleted already.
-            let deleting = receipts.iter().map(|(_, receipt)| self.mapping.replace(receipt, vec![]));
-            let deleted = lingering(&self.clock, join_all(deleting)).await;
-            deleted.into_iter().collect::<Result<Vec<_>, _>>().expect("deletes");
-            self.bill.mapping += self.take();
         }
+    }
+
+    /// The same with one batch of this size at most. False if there was nothing.
+    pub(crate) async fn deliver_batch(&mut self, size: usize) -> bool {
+        let batch = self.receive(size).await;
+        if batch.is_empty() {
+            return false;
+        }
+        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+        let deadline = self.clock.monotonic() + DELIVER_TIMEOUT;
+        let invocation = async {
+            let response = Box::pin(self.deliver.handle(batch, deadline)).await;
+            Box::pin(self.drain.post_if_due()).await;
+            response
+        };
+        let response = lingering(&self.clock, Box::pin(invocation)).await;
+        self.bill.deliver += self.take();
+        self.bill.deliver_invocations += 1;
+        assert_eq!(response.failures, [], "nothing fails here");
+        // The mapping cannot know which of them the function has deleted already.
+        let deleting = receipts.iter().map(|(_, receipt)| self.mapping.replace(receipt, vec![]));
+        let deleted = lingering(&self.clock, join_all(deleting)).await;
+        deleted.into_iter().collect::<Result<Vec<_>, _>>().expect("deletes");
+        self.bill.mapping += self.take();
+        true
     }
 
     /// An empty receive does not belong to the cost of a delivery: the mapping polls all the time.

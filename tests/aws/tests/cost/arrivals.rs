@@ -1,0 +1,41 @@
+//! The batches in which Lambda receives messages that come one by one.
+
+use std::time::Duration;
+
+use crate::world::BATCH_MAX;
+
+/// Pollers of an event source mapping. Lambda adds more only where these do not keep up.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html>
+const POLLERS: usize = 5;
+
+/// The assumed time of an invocation of deliver, in which its poller does not receive.
+const INVOCATION: Duration = Duration::from_millis(120);
+
+/// Sizes of the batches of so many messages, one every `pace`, in the order in which they are received. A
+/// poller without a window takes what is there as soon as there is something, and at most a full batch.
+pub(crate) fn batches(messages: u32, pace: Duration) -> Vec<usize> {
+    let mut free_from = [Duration::ZERO; POLLERS];
+    let mut sizes = Vec::new();
+    let mut taken = 0;
+    while taken < messages {
+        let poller = free_from.iter_mut().min().expect("there are pollers");
+        let received_at = (*poller).max(pace * taken);
+        let waiting = (taken..messages).take_while(|n| pace * *n <= received_at);
+        let size = waiting.take(BATCH_MAX).count();
+        *poller = received_at + INVOCATION;
+        taken += u32::try_from(size).expect("a batch is small");
+        sizes.push(size);
+    }
+    sizes
+}
+
+#[test]
+fn idle_pollers_take_messages_one_by_one_and_busy_ones_what_has_come_meanwhile() {
+    let check = |messages, pace, expected: &[usize]| {
+        assert_eq!(batches(messages, Duration::from_millis(pace)), expected, "every {pace} ms");
+    };
+    check(3, 1_000, &[1, 1, 1]);
+    check(17, 10, &[1, 1, 1, 1, 1, 8, 1, 1, 1, 1]);
+    // A hundred at once fill every batch.
+    check(100, 0, &[10; 10]);
+}
