@@ -40,7 +40,8 @@ pub async fn deadletter() -> ExitCode {
     .await
 }
 
-/// monitor: samples the queues for a minute and writes the pressure, started by a schedule once a minute.
+/// monitor: samples the queues, for a minute while they are not calm, and writes the pressure, started by a
+/// schedule once a minute.
 pub async fn monitor() -> ExitCode {
     launch(async |environment, clients, state| {
         run_scheduled(wiring::monitor(&environment, &clients, state)?, SystemClock).await

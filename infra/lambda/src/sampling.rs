@@ -95,7 +95,7 @@ mod tests {
         at: Arc<StdMutex<Vec<u64>>>,
     }
 
-    /// What a sample comes to.
+    /// The result of a sample.
     enum Answer {
         Calm,
         Tarpit,

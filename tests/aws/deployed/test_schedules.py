@@ -23,7 +23,7 @@ class Schedules(Case):
         self.assertNotIn("FunctionError", answer)
 
     def test_the_monitor_writes_the_pressure_and_posthaste_shows_it(self):
-        # It samples for most of a minute, so nobody waits for its end.
+        # It may sample for most of a minute, so nobody waits for its end.
         self.invoke("monitor", "Event")
         waiting.until(lambda: self.stack.objects(self.stack.state_bucket, "pressure.json"), "pressure.json")
         shown = self.stack.posthaste("pressure")

@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
+use crate::prices::{DELIVER_SECONDS, POLLERS};
 use crate::world::BATCH_MAX;
 
-/// Pollers of an event source mapping. Lambda adds more only where these do not keep up.
-/// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html>
-const POLLERS: usize = 5;
-
-/// The assumed time of an invocation of deliver, in which its poller does not receive.
-const INVOCATION: Duration = Duration::from_millis(120);
-
-/// Sizes of the batches of so many messages, one every `pace`, in the order in which they are received. A
-/// poller without a window takes what is there as soon as there is something, and at most a full batch.
+/// The sizes of the batches in which `messages` messages are received, the first batch first. A message comes
+/// every `pace`. A poller without a window takes what is there as soon as there is something, at most a full
+/// batch, and takes nothing while its invocation lasts. Lambda adds pollers only where these do not keep up.
 pub(crate) fn batches(messages: u32, pace: Duration) -> Vec<usize> {
-    let mut free_from = [Duration::ZERO; POLLERS];
+    let invocation = Duration::from_secs_f64(DELIVER_SECONDS);
+    let mut free_from = [Duration::ZERO; POLLERS as usize];
     let mut sizes = Vec::new();
     let mut taken = 0;
     while taken < messages {
@@ -22,7 +18,7 @@ pub(crate) fn batches(messages: u32, pace: Duration) -> Vec<usize> {
         let received_at = (*poller).max(pace * taken);
         let waiting = (taken..messages).take_while(|n| pace * *n <= received_at);
         let size = waiting.take(BATCH_MAX).count();
-        *poller = received_at + INVOCATION;
+        *poller = received_at + invocation;
         taken += u32::try_from(size).expect("a batch is small");
         sizes.push(size);
     }

@@ -35,7 +35,7 @@ const RECORD_GB: f64 = 1.0;
 /// in 100 ms, and the events of one batch are posted side by side. Our own CPU is below a millisecond
 /// (`tests/bench/cold_start`).
 const PUBLISH_SECONDS: f64 = 0.025;
-const DELIVER_SECONDS: f64 = 0.120;
+pub(crate) const DELIVER_SECONDS: f64 = 0.120;
 const WAKE_SECONDS: f64 = 0.060;
 const MERGE_SECONDS: f64 = 0.050;
 
@@ -49,7 +49,7 @@ const MONITOR_SECONDS: f64 = 0.060;
 /// Pollers that Lambda keeps on each queue while nothing is there, each in a receive that waits 20 s. AWS
 /// documents the first number as that of concurrent batches, and neither as a promise.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html>
-const POLLERS: f64 = 5.0;
+pub(crate) const POLLERS: u32 = 5;
 const RECEIVES_PER_MINUTE: f64 = 3.0;
 
 /// Queues with an event source mapping.
@@ -112,7 +112,7 @@ pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
     let wake = requests(IDLE_WAKE) + invocation(WAKE_GB, WAKE_SECONDS);
     let monitor = requests(monitor) + invocation(MONITOR_GB, MONITOR_SECONDS);
     let merges = (requests(IDLE_MERGE) + invocation(RECORD_GB, MERGE_SECONDS)) * MERGES_PER_MINUTE;
-    let pollers = QUEUES * POLLERS * RECEIVES_PER_MINUTE * SQS_REQUEST;
+    let pollers = QUEUES * f64::from(POLLERS) * RECEIVES_PER_MINUTE * SQS_REQUEST;
     let rows = [
         ("wake", wake),
         ("monitor", monitor),
