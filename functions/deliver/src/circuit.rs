@@ -14,13 +14,14 @@ pub(crate) mod route;
 use std::sync::Arc;
 
 use posthaste_ports::Ports;
-use posthaste_services::LinkHealth;
+use posthaste_services::{LinkHealth, WakeSignaller};
 
 use counts::WorkerCounts;
 
 /// The circuit breaker of one worker.
 pub(crate) struct Circuit<P: Ports> {
     pub(crate) links: LinkHealth<P::Store, P::Clock>,
+    pub(crate) wake: Arc<WakeSignaller<P::Store, P::Clock>>,
     pub(crate) webhook: Arc<P::Webhook>,
     pub(crate) clock: P::Clock,
     pub(crate) entropy: P::Entropy,

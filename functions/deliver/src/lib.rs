@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::Jitter;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, stop_at};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, WakeSignaller, stop_at};
 use tokio_util::sync::CancellationToken;
 
 use circuit::Circuit;
@@ -137,8 +137,10 @@ impl<P: Ports> Deliver<P> {
         let stopped = CancellationToken::new();
         let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
         let late_answers = Arc::new(LateAnswers::new(state.clone(), clock.clone(), stopped.clone()));
+        let wake = Arc::new(WakeSignaller::new(state.clone(), clock.clone()));
         let circuit = Arc::new(Circuit {
             links,
+            wake: wake.clone(),
             webhook: webhook.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -186,7 +188,7 @@ impl<P: Ports> Deliver<P> {
                 },
                 records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),
             },
-            waiting: WaitingObjects { queue, state, clock: clock.clone(), entropy: entropy.clone() },
+            waiting: WaitingObjects { queue, state, clock: clock.clone(), entropy: entropy.clone(), wake },
             clock,
             entropy,
             circuit,

@@ -19,7 +19,7 @@ use posthaste_ports::{
     Bundle, LateAnswer, MessageId, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };
-use posthaste_services::{LinkHealth, Registry};
+use posthaste_services::{LinkHealth, Registry, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
 use posthaste_testkit::{Calls, Faulty, ManualClock, Plan, Recorded, SeededEntropy, records};
 use serde_json::{Value, json};
@@ -127,10 +127,16 @@ impl World {
         Faulty::new(Recorded::new(self.memory.clone(), name, &self.calls), name, &Plan::none())
     }
 
+    /// A worker that has not signalled wake.
+    pub(crate) fn wake(&self) -> Arc<WakeSignaller<Store, ManualClock>> {
+        Arc::new(WakeSignaller::new(Arc::new(self.store("wake")), self.clock.clone()))
+    }
+
     /// A circuit breaker of its own, over the state bucket of this world.
     pub(crate) fn circuit(&self) -> Circuit<TestPorts> {
         Circuit {
             links: LinkHealth::new(self.store("links"), self.clock.clone(), HealthSettings::default()),
+            wake: self.wake(),
             webhook: Arc::new(self.endpoint.clone()),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),

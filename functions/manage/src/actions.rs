@@ -12,7 +12,7 @@ use posthaste_core::attempt::handshake::act;
 use posthaste_core::attempt::{Action, Begin};
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
 use crate::answer::{Answer, JsonResponse};
@@ -146,7 +146,7 @@ impl<P: Ports> Manage<P> {
             since: since.0,
         };
         let key = layout::telling(&mark.topic, &mark.subscription);
-        if let Err(error) = self.state.put(&key, mark.render(), PutCondition::Always).await {
+        if let Err(error) = self.put_work(&key, mark.render()).await {
             tracing::error!(
                 topic = %record.name, subscription = %name, error = &error as &dyn Error,
                 "notice of a disabled subscription not sent"

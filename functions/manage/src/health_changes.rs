@@ -12,7 +12,7 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
 use posthaste_core::model::{EndpointUrl, Identity, Link, Subscription, SubscriptionName, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, Ports};
 use posthaste_services::timeout;
 
 use crate::answer::{ApiError, unusable_record};
@@ -147,7 +147,6 @@ impl<P: Ports> Manage<P> {
 
     async fn request_force(&self, key: &str, identity: Option<Identity>) -> Result<(), ApiError> {
         let object = identity.map_or_else(|| "{}".to_owned(), |it| format!(r#"{{"identity":"{it}"}}"#));
-        self.state.put(key, Bytes::from(object), PutCondition::Always).await?;
-        Ok(())
+        Ok(self.put_work(key, Bytes::from(object)).await?)
     }
 }

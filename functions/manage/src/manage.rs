@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::HeaderValue;
+use bytes::Bytes;
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
-use posthaste_ports::Ports;
-use posthaste_services::{Activity, LinkHealth, Outbound};
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_services::{Activity, LinkHealth, Outbound, signal_wake};
 use url::Url;
 
 use posthaste_delivery_log::DeliveryLog;
@@ -72,6 +73,12 @@ impl<P: Ports> Manage<P> {
     /// The sender of requests to endpoints.
     pub(crate) fn outbound(&self) -> Outbound<'_, P::Webhook, P::Clock> {
         Outbound { webhook: &self.webhooks, clock: &self.clock }
+    }
+
+    /// Writes an object that asks wake for work. wake may rest until it is signalled, so that comes first.
+    pub(crate) async fn put_work(&self, key: &str, bytes: Bytes) -> Result<(), PortError> {
+        signal_wake(&self.state, self.clock.now()).await?;
+        self.state.put(key, bytes, PutCondition::Always).await.map(drop)
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) async fn replay<P: Ports>(
         replay = replay.turned(ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive), now);
     }
     // The marker is written first, because wake finds no record without one.
-    manage.state.put(&layout::replaying(&replay.id), Bytes::new(), PutCondition::Always).await?;
+    manage.put_work(&layout::replaying(&replay.id), Bytes::new()).await?;
     manage.state.put(&layout::replay(&replay.id), replay.render(), PutCondition::IfAbsent).await?;
     tracing::info!(replay_id = replay.id, %topic, subscription = %name, "a replay was asked for");
     let location = format!("/replays/{}", replay.id);

@@ -8,7 +8,7 @@ use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, Ports};
 use posthaste_services::activity::ActivityError;
 
 use crate::answer::ApiError;
@@ -28,7 +28,7 @@ impl<P: Ports> Manage<P> {
         if !next.is_temporary() {
             return Ok(());
         }
-        self.state.put(&layout::temporary(&next.name), Bytes::new(), PutCondition::Always).await?;
+        self.put_work(&layout::temporary(&next.name), Bytes::new()).await?;
         for (name, settings) in &next.settings.subscriptions {
             let before = present.and_then(|present| present.settings.subscriptions.get(name));
             if before != Some(settings) || named.iter().any(|named| named.folded() == name.folded()) {

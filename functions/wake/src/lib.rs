@@ -17,11 +17,12 @@ use futures_util::future::{join, join3};
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::release::ParkedWalk;
 use posthaste_core::release::outage::awake_since;
-use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE};
-use posthaste_ports::{Clock, PortError, Ports};
-use posthaste_services::{LeaseObject, timeout_at};
+use posthaste_core::release::rest;
+use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE, WAKE_SIGNAL, WakeSignal};
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
+use posthaste_services::{FoundLease, LeaseObject, timeout_at};
 
-use jobs::clean_up::clean_up;
+use jobs::clean_up::{clean_up, next_minute};
 use jobs::disabled_notices::send_disabled_notices;
 use jobs::link_notices::send_link_notices;
 use jobs::release::release;
@@ -89,9 +90,15 @@ impl<P: Ports> Wake<P> {
     /// Runs once, and ends before `deadline`, a time of [`Clock::monotonic`].
     pub async fn run_until(&self, deadline: Duration) -> Result<WakeReport, WakeError> {
         let WakePorts { state, clock, entropy, .. } = &self.ports;
-        let run = Run::until(deadline, &self.ports, &self.is_stopped);
+        let found_work = AtomicBool::new(false);
+        let run = Run::until(deadline, &self.ports, &self.is_stopped, &found_work);
         let began = clock.now();
-        let taken = run.in_time(LEASE.take(state, clock, entropy)).await;
+        let found = run.in_time(LEASE.find::<Checkpoint>(state)).await;
+        let found = found.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)?;
+        if run.in_time(may_rest(state, &found, began)).await.unwrap_or_default() {
+            return Ok(WakeReport { rested: true, ..WakeReport::default() });
+        }
+        let taken = run.in_time(found.take(state, clock, entropy)).await;
         let Some(lease) = taken.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
@@ -111,7 +118,7 @@ impl<P: Ports> Wake<P> {
     ) -> (Checkpoint, WakeReport, Option<Result<(), PortError>>) {
         let set_back = Box::pin(SetBack::run(run, SetBackScan::resume(last, began))).await;
         let mut report = WakeReport { pulled_in: set_back.moved, ..WakeReport::default() };
-        let awake_since = awake_since(last.began_at, last.awake_since, began);
+        let awake_since = awake_since(rest::well_until(last), last.awake_since, began);
         let walk = ParkedWalk::resume(last, began);
         let temporary = Temporary::new(run, walk.begins_after(), awake_since);
         let release = Box::pin(release(run, last, walk, &mut report));
@@ -121,8 +128,12 @@ impl<P: Ports> Wake<P> {
         let ((next, ended), TemporaryRun { swept_to, swept }, _) = join3(release, others, notices).await;
         report.deleted_topics = swept.topics;
         report.deleted_subscriptions = swept.subscriptions;
-        let look = set_back.scan;
-        let checkpoint = Checkpoint { look, awake_since, began_at: Some(began), swept_to, ..next };
+        let is_idle = run.was_idle() && matches!(ended, Some(Ok(())));
+        let next_due = [report.next_due, self.deletes_payloads.then(|| next_minute(began))];
+        let next_due = next_due.into_iter().flatten().min();
+        let rest_until = is_idle.then(|| rest::rest_until(began, next_due));
+        let (look, began_at) = (set_back.scan, Some(began));
+        let checkpoint = Checkpoint { look, awake_since, began_at, swept_to, rest_until, ..next };
         (checkpoint, report, ended)
     }
 
@@ -140,5 +151,20 @@ impl<P: Ports> Wake<P> {
             clean_up(run).await;
         }
         swept
+    }
+}
+
+/// Tells whether there can be no work. A signal that cannot be read may announce some.
+async fn may_rest(state: &impl ObjectStore, found: &FoundLease<Checkpoint>, now: Timestamp) -> bool {
+    let last = &found.checkpoint;
+    if !rest::may_rest(last, now) {
+        return false;
+    }
+    match state.get(WAKE_SIGNAL).await {
+        Ok(None) => true,
+        Ok(Some(object)) => {
+            WakeSignal::parse(&object.bytes).is_ok_and(|signal| rest::is_covered(last, signal.until))
+        }
+        Err(_) => false,
     }
 }

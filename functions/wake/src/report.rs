@@ -23,6 +23,10 @@ pub struct WakeReport {
     pub deleted_subscriptions: usize,
     /// Parked objects that a clock wrote that was ahead, and whose minute was moved nearer.
     pub pulled_in: usize,
+    /// The minute of the next parked object, as far as it was seen.
+    pub(crate) next_due: Option<u64>,
+    /// True if there could be no work, so that nothing was looked for.
+    pub rested: bool,
     /// True if another run was going on.
     pub was_busy: bool,
     /// True if pressure slowed the release of what is parked.
@@ -32,7 +36,7 @@ pub struct WakeReport {
 /// Why a run ended early. The next one goes on.
 #[derive(Debug, thiserror::Error)]
 pub enum WakeError {
-    /// The lease could not be read or written.
+    /// The lease or the signal could not be read, or the lease not written.
     #[error("failed to take the lease")]
     Lease(#[source] PortError),
     /// The parked objects could not be listed.

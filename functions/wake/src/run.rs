@@ -29,6 +29,7 @@ pub(crate) struct Run<'a, P: Ports> {
     /// All work ends by then.
     work: Duration,
     is_stopped: &'a AtomicBool,
+    found_work: &'a AtomicBool,
 }
 
 // Not derived: that would ask for ports that can be copied.
@@ -42,10 +43,16 @@ impl<P: Ports> Clone for Run<'_, P> {
 
 impl<'a, P: Ports> Run<'a, P> {
     /// A run that must have ended by `deadline`. Once `is_stopped` is set it releases no held delivery.
-    pub(crate) fn until(deadline: Duration, ports: &'a WakePorts<P>, is_stopped: &'a AtomicBool) -> Self {
+    /// `found_work` is set by the first job that finds something to do, or cannot look.
+    pub(crate) fn until(
+        deadline: Duration,
+        ports: &'a WakePorts<P>,
+        is_stopped: &'a AtomicBool,
+        found_work: &'a AtomicBool,
+    ) -> Self {
         let [begin, send, work] =
             [BEGUN_BEFORE, SENT_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
-        Self { ports, begin, send, work, is_stopped }
+        Self { ports, begin, send, work, is_stopped, found_work }
     }
 
     /// The same run, which begins nothing after half of the time from now, so that something else has the
@@ -64,6 +71,16 @@ impl<'a, P: Ports> Run<'a, P> {
     /// next.
     pub(crate) fn may_begin(self) -> bool {
         self.has_time() && !self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Notes that there is work, or that a job could not find out, so that the next run does not rest.
+    pub(crate) fn note_work(self) {
+        self.found_work.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether all jobs looked for work and found none. A run that ran out of time may not have looked.
+    pub(crate) fn was_idle(self) -> bool {
+        self.may_begin() && !self.found_work.load(Ordering::Relaxed)
     }
 
     /// The output of `work`, or `None` if it has not ended when all work must.

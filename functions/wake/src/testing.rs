@@ -27,6 +27,7 @@ pub(crate) struct Kit {
     pub(crate) queue: MemoryQueue,
     pub(crate) ports: WakePorts<TestPorts>,
     is_stopped: AtomicBool,
+    found_work: AtomicBool,
 }
 
 impl Kit {
@@ -39,7 +40,8 @@ impl Kit {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
         let ports = ports(&clock, (&store, store_plan), &MemoryStore::default(), (&queue, queue_plan), 1);
-        Self { clock, store, queue, ports, is_stopped: AtomicBool::new(false) }
+        let (is_stopped, found_work) = Default::default();
+        Self { clock, store, queue, ports, is_stopped, found_work }
     }
 
     /// A kit whose queue refuses these sends, counted from 0.
@@ -53,7 +55,9 @@ impl Kit {
 
     /// A run that begins now.
     pub(crate) fn run(&self) -> Run<'_, TestPorts> {
-        Run::until(self.clock.monotonic() + Duration::from_secs(55), &self.ports, &self.is_stopped)
+        let deadline = self.clock.monotonic() + Duration::from_secs(55);
+        self.found_work.store(false, Ordering::Relaxed);
+        Run::until(deadline, &self.ports, &self.is_stopped, &self.found_work)
     }
 
     /// Tells runs that the process is about to end.

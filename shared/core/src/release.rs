@@ -11,6 +11,7 @@ pub mod outage;
 pub mod parked;
 mod quota;
 pub mod replay;
+pub mod rest;
 mod room;
 pub mod set_back;
 pub mod speed;

@@ -23,6 +23,7 @@ mod resolved;
 pub mod resolved_message;
 mod topic;
 mod wake_lease;
+mod wake_signal;
 
 pub use activity::ActivityNote;
 pub use dead_letter::{Gathered, NotDeadLetters, Restored, WrittenIn};
@@ -40,3 +41,4 @@ pub use replay::{ReplayProgress, ReplayRecord};
 pub use resolved::ResolvedLetters;
 pub use topic::{RECORD_VERSION, RecordError, TopicRecord};
 pub use wake_lease::{Checkpoint, SetBackScan, WakeLease};
+pub use wake_signal::{WAKE_SIGNAL, WakeSignal};

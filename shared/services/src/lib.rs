@@ -23,6 +23,7 @@ pub mod tally;
 pub mod timeout_at;
 pub mod topics;
 pub mod update;
+pub mod wake_signal;
 
 pub use activity::Activity;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports};
@@ -40,3 +41,4 @@ pub use tally::Tally;
 pub use timeout_at::{stop_at, timeout, timeout_at};
 pub use topics::{Registry, RegistryError};
 pub use update::{Edit, UpdateError, Updated, get_newer, update, update_with};
+pub use wake_signal::{WakeSignaller, signal_wake};

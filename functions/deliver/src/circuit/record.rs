@@ -165,6 +165,10 @@ impl<P: Ports> Circuit<P> {
         for target in &changed {
             self.changed(target);
         }
+        if !changed.is_empty() {
+            // wake sends the notices of links.
+            let _ = stop_at(&self.clock, end, self.wake.signal()).await;
+        }
     }
 
     /// Keeps a pause here for a moment if it could not be reported. The next answer is reported again.
@@ -270,7 +274,8 @@ mod tests {
         assert_eq!((circuit.links.condition(&link()), world.calls.all().len()), (None, 0));
         record(&circuit, &invocation, [UNREACHABLE; 1], false).await;
         assert_eq!(circuit.links.condition(&link()).map(|it| it.phase), Some(Phase::Glitch));
-        assert_eq!((world.endpoint.links_dropped(), world.calls.count(Operation::Put)), (1, 1));
+        // The state, and the signal to wake.
+        assert_eq!((world.endpoint.links_dropped(), world.calls.count(Operation::Put)), (1, 2));
         assert!(!circuit.counts.is_failing(&own()));
     }
 
@@ -314,7 +319,7 @@ mod tests {
         let circuit = world.circuit();
         record(&circuit, &invocation, [answered(503, Some(300))], false).await;
         assert_eq!(circuit.links.condition(&own()).map(|it| it.until), Some(START + secs(300)));
-        assert_eq!(world.calls.count(Operation::Put), 1);
+        assert_eq!(world.calls.count(Operation::Put), 2);
     }
 
     #[tokio::test]

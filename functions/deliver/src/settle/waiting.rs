@@ -13,7 +13,7 @@ use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::stop_at;
+use posthaste_services::{WakeSignaller, stop_at};
 
 use super::place::Place;
 use super::replace::replace;
@@ -32,6 +32,7 @@ pub(crate) struct WaitingObjects<P: Ports> {
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) entropy: P::Entropy,
+    pub(crate) wake: Arc<WakeSignaller<P::Store, P::Clock>>,
 }
 
 /// Deliveries that share a place: one of them, and each one's message with the index of its owner.
@@ -63,6 +64,10 @@ impl<P: Ports> WaitingObjects<P> {
     /// Writes the objects side by side, and answers for each message whether all of it was written.
     async fn write_all(&self, invocation: &Invocation, waiting: &[WaitingMessage]) -> Vec<bool> {
         let gathered = gather(waiting);
+        // What is parked falls due by time alone, which wake expects.
+        if gathered.values().any(|shared| shared.place == Place::Held) {
+            let _ = stop_at(&self.clock, invocation.deadlines.storing(), self.wake.signal()).await;
+        }
         let runs = gathered.values().flat_map(|shared| {
             shared.objects().into_iter().map(|run| self.put_in_time(invocation, shared, run))
         });
@@ -172,6 +177,7 @@ mod tests {
             state: Arc::clone(&world.state),
             clock: world.clock.clone(),
             entropy: world.entropy.clone(),
+            wake: world.wake(),
         }
     }
 

@@ -19,6 +19,13 @@ const DELETES_AT_ONCE: usize = 64;
 /// Each kind is looked for once an hour: objects are kept for a day or longer.
 const MINUTES_BETWEEN: u64 = 60;
 
+/// The next minute in which a kind is looked for.
+pub(crate) fn next_minute(now: Timestamp) -> u64 {
+    let later = (1..=MINUTES_BETWEEN).map(|minutes| now.minute() + minutes);
+    let is_due = |minute: &u64| KINDS.iter().any(|kind| minute % MINUTES_BETWEEN == kind.minute);
+    later.into_iter().find(is_due).unwrap_or(now.minute())
+}
+
 /// Deletes old objects of the kinds whose minute this is, while there is time. An object that is not deleted
 /// is found again an hour later, and holds up no other kind.
 pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {

@@ -31,6 +31,7 @@ pub(crate) async fn send_disabled_notices<P: Ports>(run: Run<'_, P>) {
 async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
     let store = &run.ports.state;
     for listed in store.list(layout::TELLING, None, MARKS_MAX).await?.objects {
+        run.note_work();
         if !run.may_begin() {
             break;
         }

@@ -15,8 +15,12 @@ pub(super) async fn work<P: Ports, E: Error + 'static>(
     match run.in_time(work).await {
         Some(Ok(())) => {}
         Some(Err(error)) => {
+            run.note_work();
             tracing::error!(job, error = &error as &dyn Error, "a job failed, the next run goes on");
         }
-        None => tracing::error!(job, "a job was not done in time, the next run goes on"),
+        None => {
+            run.note_work();
+            tracing::error!(job, "a job was not done in time, the next run goes on");
+        }
     }
 }

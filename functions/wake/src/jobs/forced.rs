@@ -37,7 +37,8 @@ impl<'a, P: Ports> Forced<'a, P> {
     /// Reads the requests. Where they cannot be read nothing is forced in this run. Where parked deliveries
     /// were moved to an earlier minute the walk begins again.
     pub(crate) async fn begin(&mut self, has_moved: bool) {
-        self.requests = requests::all(self.run.ports).await.unwrap_or_else(|error| {
+        self.requests = requests::all(self.run).await.unwrap_or_else(|error| {
+            self.run.note_work();
             let error = &error as &dyn Error;
             tracing::error!(error, "requests to force deliveries not read, the next run tries again");
             Vec::new()

@@ -44,6 +44,9 @@ async fn notify_all<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>
     let WakePorts { links, clock, .. } = run.ports;
     let (now, settings) = (clock.now(), links.settings());
     let parts = links.all().await?;
+    if !parts.is_empty() {
+        run.note_work();
+    }
     let changes = parts.iter().flat_map(|(index, shard)| changes(*index, shard, now, settings)).collect();
     let addressed = addressed(run.ports, notices_topic, changes).await?;
     let mut rest = addressed.as_slice();

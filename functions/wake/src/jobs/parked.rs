@@ -34,6 +34,8 @@ pub(crate) struct Parked<'a, P: Ports> {
     pub(crate) left: usize,
     /// True if pressure slowed the release.
     pub(crate) was_slowed: bool,
+    /// The minute of the first object that was seen and is not due.
+    pub(crate) next_due: Option<u64>,
 }
 
 /// A part of the list: the objects between two keys.
@@ -49,11 +51,13 @@ struct DuePage {
     due: Vec<String>,
     /// The key after which more may be due.
     next_after: Option<String>,
+    /// The minute of the first object that is not due.
+    next_due: Option<u64>,
 }
 
 impl<'a, P: Ports> Parked<'a, P> {
     pub(crate) fn new(run: Run<'a, P>, walk: ParkedWalk, account: &'a Mutex<RunAccount>) -> Self {
-        Self { run, account, walk, objects: 0, sent: 0, left: 0, was_slowed: false }
+        Self { run, account, walk, objects: 0, sent: 0, left: 0, was_slowed: false, next_due: None }
     }
 
     /// Releases what is due, at first at this speed; once a day also from the start of the list.
@@ -89,6 +93,7 @@ impl<'a, P: Ports> Parked<'a, P> {
     async fn release_part(&mut self, mut part: Part, mut speed: Speed) -> Result<bool, PortError> {
         loop {
             let page = due_page(self.run, &part).await?;
+            self.next_due = page.next_due.or(self.next_due);
             let is_through = match speed {
                 Speed::Full => {
                     self.walk.expired_to = None;
@@ -199,11 +204,16 @@ async fn due_page<P: Ports>(run: Run<'_, P>, part: &Part) -> Result<DuePage, Por
     let now = run.ports.clock.now();
     let is_in_part = |key: &str| part.before.as_deref().is_none_or(|before| key < before);
     let listed = objects.len();
+    let later = objects.iter().find(|object| !is_due(&object.key, now));
+    let next_due = later.and_then(|object| layout::parked_due_minute(&object.key));
     let keys = objects.into_iter().map(|object| object.key);
     let due: Vec<_> = keys.take_while(|key| is_due(key, now) && is_in_part(key)).collect();
+    if !due.is_empty() {
+        run.note_work();
+    }
     // A page may be short and yet not the last.
     let next_after = next_after.filter(|_| due.len() == listed);
-    Ok(DuePage { due, next_after })
+    Ok(DuePage { due, next_after, next_due })
 }
 
 #[cfg(test)]

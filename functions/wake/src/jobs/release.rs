@@ -37,7 +37,7 @@ pub(crate) async fn release<P: Ports>(
         }
     };
     (report.released, report.sent, report.left) = (parked.objects, parked.sent, parked.left);
-    report.was_slowed = parked.was_slowed;
+    (report.was_slowed, report.next_due) = (parked.was_slowed, parked.next_due);
     (report.held_sent, report.forced_sent, report.held_left) = (held.sent, held.forced.sent, held.left);
     (Checkpoint { held_to: held.held_to, ..parked.walk.checkpoint() }, ended)
 }

@@ -40,6 +40,7 @@ async fn replay_open<P: Ports>(run: Run<'_, P>) -> Result<(), PortError> {
     let mut open = run.ports.state.list(layout::REPLAYING, None, REPLAYS_MAX).await?.objects;
     rotate(&mut open, run.ports.clock.now());
     for marker in open {
+        run.note_work();
         if !run.has_time() {
             break;
         }

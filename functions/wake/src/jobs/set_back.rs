@@ -35,6 +35,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
     pub(crate) async fn run(run: Run<'a, P>, scan: Option<SetBackScan>) -> Self {
         let mut job = Self { run, scan, moved: 0 };
         if job.scan.is_some() {
+            run.note_work();
             job.run = run.half();
             let _ = timeout_at(&run.ports.clock, run.begin, Box::pin(job.scan_pages())).await;
         }

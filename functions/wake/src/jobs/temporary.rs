@@ -63,6 +63,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
             let page = match listed {
                 Ok(page) => page,
                 Err(error) => {
+                    self.run.note_work();
                     tracing::warn!(error = &error as &dyn Error, "temporary topics not listed");
                     return;
                 }
@@ -80,6 +81,9 @@ impl<'a, P: Ports> Temporary<'a, P> {
     /// Sweeps the topics of a page in its order, so that one key says how far a run came. Tells whether all
     /// were looked at.
     async fn sweep_page(&self, page: Vec<ObjectMeta>, result: &mut TemporaryRun) -> bool {
+        if !page.is_empty() {
+            self.run.note_work();
+        }
         let sweep = |key: String| async move { (self.sweep_key(&key).await, key) };
         let mut sweeps = stream::iter(page).map(|object| sweep(object.key)).buffered(TOPICS_AT_ONCE);
         while let Some((swept, key)) = sweeps.next().await {

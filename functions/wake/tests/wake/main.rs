@@ -12,6 +12,7 @@ mod idempotency;
 mod lease;
 mod pages;
 mod pressure;
+mod rest;
 mod set_back;
 mod temporary;
 #[path = "../../src/testing/wiring.rs"]

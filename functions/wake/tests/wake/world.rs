@@ -7,10 +7,11 @@ use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
+use posthaste_services::signal_wake;
 use posthaste_testkit::faulty::Effect;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{ManualClock, Operation, Plan};
-use posthaste_wake::{Wake, WakeReport};
+use posthaste_wake::{Wake, WakeError, WakeReport};
 use serde_json::Value;
 
 use crate::wiring::{PAGE, TestPorts, ports};
@@ -39,6 +40,11 @@ impl World {
         let wake =
             Wake::new(ports(&clock, (&store, store_plan), &MemoryStore::default(), (&queue, queue_plan), 1));
         Self { clock, store, queue, wake }
+    }
+
+    /// The same world, whose bucket deletes old objects by itself.
+    pub(crate) fn on_aws(self) -> Self {
+        Self { wake: self.wake.leaving_payloads(), ..self }
     }
 
     /// Another instance over the same store and queue.
@@ -75,10 +81,21 @@ impl World {
         self.store.put(key, bytes, PutCondition::Always).await.unwrap();
     }
 
-    /// One run, `later` than now.
+    /// One run, `later` than now, that was signalled: these tests write into the store themselves.
     pub(crate) async fn run_after(&self, later: Duration) -> WakeReport {
+        signal_wake(&self.store, self.clock.now() + later).await.unwrap();
+        self.run_unsignalled_after(later).await
+    }
+
+    /// One run, `later` than now.
+    pub(crate) async fn run_unsignalled_after(&self, later: Duration) -> WakeReport {
         self.clock.advance(later);
-        self.wake.run_until(self.clock.monotonic() + RUN).await.unwrap()
+        self.try_run(RUN).await.unwrap()
+    }
+
+    /// One run now, of at most this length.
+    pub(crate) async fn try_run(&self, length: Duration) -> Result<WakeReport, WakeError> {
+        self.wake.run_until(self.clock.monotonic() + length).await
     }
 
     /// Works, and whenever that waits, a second passes.

@@ -20,6 +20,7 @@ pub use super::rate::{RATES, rate};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
 pub use super::resolved::{RESOLVED, resolved};
 pub use super::topic::{TOPICS, topic, topic_name};
+pub use super::wake_signal::WAKE_SIGNAL;
 use crate::model::{PAYLOAD_KEPT, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions whose parked deliveries are to go out at once.
@@ -103,7 +104,7 @@ pub fn temporary_topic(key: &str) -> Option<TopicName> {
 /// Whether a damaged object of this key may be deleted: its content is found out again, and it holds no
 /// event.
 pub fn begins_anew(key: &str) -> bool {
-    let whole = [RECORD_LEASE, WAKE_LEASE, PRESSURE_KEY];
+    let whole = [RECORD_LEASE, WAKE_LEASE, WAKE_SIGNAL, PRESSURE_KEY];
     let prefixes = [ACTIVITY, DRAIN, LINKS, RATES];
     whole.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
 }

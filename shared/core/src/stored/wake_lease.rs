@@ -1,6 +1,6 @@
 //! The lease of wake, at [`layout::WAKE_LEASE`](super::layout::WAKE_LEASE): a [`StoredLease`] with the
 //! checkpoint that a run leaves for the next. Leases of older programs have nothing but their time. wake
-//! alone reads and writes it. Fixture: `wake-lease.json`.
+//! alone reads and writes it. Fixtures: `wake-lease.json`, `wake-lease-rest.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,9 @@ pub struct Checkpoint {
     /// The scan for what was parked by a clock that was ahead. `None` if all was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub look: Option<SetBackScan>,
+    /// The time until which there can be no work that no signal announces. `None` if the last run found work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_until: Option<Timestamp>,
 }
 
 /// A scan of all that is parked for what was written by a clock that was ahead. It may take some runs.
@@ -60,6 +63,7 @@ mod tests {
     use super::*;
 
     const FIXTURE: &str = include_str!("fixtures/wake-lease.json");
+    const REST_FIXTURE: &str = include_str!("fixtures/wake-lease-rest.json");
 
     fn lease() -> WakeLease {
         let at = Timestamp::from_millis;
@@ -79,6 +83,7 @@ mod tests {
                     after: "parked/20231114T2215Z".to_owned(),
                     again_after: Some("parked/20231114T2214Z".to_owned()),
                 }),
+                rest_until: None,
             },
         }
     }
@@ -87,6 +92,24 @@ mod tests {
     fn a_lease_is_written_as_it_always_was_and_read_back() {
         assert_eq!(lease().render(), FIXTURE.trim_end());
         assert_eq!(WakeLease::parse(FIXTURE.as_bytes()), Some(lease()));
+    }
+
+    #[test]
+    fn a_lease_says_until_when_wake_may_rest() {
+        let at = Timestamp::from_millis;
+        let lease = WakeLease {
+            lapses_at: at(0),
+            checkpoint: Checkpoint {
+                open_from_minute: Some(28_333_333),
+                scan_at: Some(at(1_700_086_400_000)),
+                began_at: Some(at(1_700_000_000_000)),
+                rest_until: Some(at(1_700_000_840_000)),
+                ..Checkpoint::default()
+            },
+            ..lease()
+        };
+        assert_eq!(lease.render(), REST_FIXTURE.trim_end());
+        assert_eq!(WakeLease::parse(REST_FIXTURE.as_bytes()), Some(lease));
     }
 
     #[test]

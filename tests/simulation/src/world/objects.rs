@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName, QueueReceiver};
+use posthaste_services::signal_wake;
 use serde_json::Value;
 
 use super::World;
@@ -45,6 +46,12 @@ impl World {
         put.expect("a write");
     }
 
+    /// Writes an object that is work for wake, as manage does.
+    pub async fn ask_wake(&self, key: &str, text: String) {
+        signal_wake(&self.local.state(), self.clock.now()).await.expect("a signal");
+        self.write_state(key, text).await;
+    }
+
     /// The keys of the notes of late answers.
     pub async fn late_notes(&self) -> Vec<String> {
         let page = self.local.state().list(layout::LATE, None, 1000).await.expect("a listing");
@@ -58,9 +65,8 @@ impl World {
         let id = layout::replay_id(now, "0b8b9c5e-6a0c");
         let subscription = (subscription_name(), &self.record().await.created(&subscription_name()));
         let record = ReplayRecord::new(id.clone(), topic_name(), subscription, request, now);
-        for (key, bytes) in [(layout::replaying(&id), Bytes::new()), (layout::replay(&id), record.render())] {
-            state.put(&key, bytes, PutCondition::Always).await.expect("a write");
-        }
+        self.ask_wake(&layout::replaying(&id), String::new()).await;
+        state.put(&layout::replay(&id), record.render(), PutCondition::Always).await.expect("a write");
         id
     }
 

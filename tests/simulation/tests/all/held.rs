@@ -281,8 +281,8 @@ async fn a_mark_of_force_releases_what_is_parked_before_its_minute_and_goes() {
     world.clock.advance(HOUR);
     wake(&world).await;
     assert_eq!(arrived(&world).len(), 0);
-    world.write_state("forcing/orders.other", String::new()).await;
-    world.write_state("forcing/orders.billing", String::new()).await;
+    world.ask_wake("forcing/orders.other", String::new()).await;
+    world.ask_wake("forcing/orders.billing", String::new()).await;
     let report = world.wake().await;
     assert_eq!((report.forced_sent, report.sent, report.held_left), (3, 0, 0));
     world.deliver_all().await;

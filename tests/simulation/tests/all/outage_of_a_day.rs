@@ -40,8 +40,9 @@ const EVENTS: usize = MESSAGES * EVENTS_A_MESSAGE;
 const REQUESTS_TO_THE_DEAD_MAX: usize = 10 + MESSAGES_A_MINUTE + 99;
 
 /// Each minute's deliveries that expire together share an object, and wake takes and gives back its lease.
+/// deliver signals wake once in nine minutes.
 /// Each probe is taken out of its object, claimed, answered for, and waits again.
-const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + 5 * REQUESTS_TO_THE_DEAD_MAX;
+const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + MINUTES / 9 + 5 * REQUESTS_TO_THE_DEAD_MAX;
 
 /// In every minute wake reads its lease, the pressure, before each pass, and the topic and the link of what
 /// is held; deliver reads the topic.

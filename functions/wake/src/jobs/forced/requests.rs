@@ -11,6 +11,7 @@ use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, Put
 use posthaste_services::RegistryError;
 
 use crate::ports::WakePorts;
+use crate::run::Run;
 
 /// Most requests that are looked at in one run.
 const REQUESTS_MAX: usize = 100;
@@ -35,9 +36,10 @@ impl Request {
 }
 
 /// Reads the requests. Deletes those for another creation of their subscription.
-pub(super) async fn all<P: Ports>(ports: &WakePorts<P>) -> Result<Vec<Request>, PortError> {
-    let mut requests = Vec::new();
+pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortError> {
+    let (ports, mut requests) = (run.ports, Vec::new());
     for listed in ports.state.list(layout::FORCING, None, REQUESTS_MAX).await?.objects {
+        run.note_work();
         let Some(found) = ports.state.get(&listed.key).await? else { continue };
         let object = ForceRequest::parse(&found.bytes);
         let request = Request { key: listed.key, etag: found.etag, object };

@@ -24,6 +24,7 @@ pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>
         match run.ports.list_until(run.half().begin, layout::HELD, held_to.as_deref()).await {
             Ok(page) => *held_to = sort(page, &mut folders),
             Err(error) => {
+                run.note_work();
                 let error = &error as &dyn Error;
                 tracing::error!(error, "held deliveries not listed, the next run goes on");
                 break;
@@ -32,6 +33,9 @@ pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>
         if held_to.is_none() || folders.len() >= FOLDERS_MAX {
             break;
         }
+    }
+    if !folders.is_empty() {
+        run.note_work();
     }
     folders.into()
 }
