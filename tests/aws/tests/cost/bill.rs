@@ -30,7 +30,7 @@ pub(crate) struct Bill {
     pub(crate) mapping: Requests,
     /// By deliver.
     pub(crate) deliver: Requests,
-    /// By wake, without the requests of a run that finds nothing.
+    /// By wake, without the requests of runs that find nothing.
     pub(crate) wake: Requests,
     /// By the monitor.
     pub(crate) monitor: Requests,

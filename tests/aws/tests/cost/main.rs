@@ -7,6 +7,7 @@
 mod arrivals;
 mod bill;
 mod event;
+mod month;
 mod prices;
 mod scenario;
 mod table;
@@ -22,9 +23,10 @@ use tokio::runtime;
 
 use crate::bill::{Bill, Requests};
 use crate::event::event;
-use crate::prices::{Dollars, IDLE_MERGE, idle_month, log_per_million};
+use crate::month::month_at_three_loads;
+use crate::prices::{Dollars, IDLE_MERGE, MINUTES_BETWEEN_LOOKS, idle_month, log_per_million};
 use crate::scenario::{ALL, Outcome, Scenario};
-use crate::world::{IDLE_WAKE, START, World};
+use crate::world::{START, World};
 
 /// Room for the functions' unoptimised futures, and more.
 const STACK_BYTES: usize = 16 << 20;
@@ -39,8 +41,9 @@ const REQUESTS: &str = "\
 | deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 | one subscriber, 100 events/s | 1000 | 419 | 419 | 0 | 0 | 0 | 0 | 12 | 1000 | 419 | 1000 |
-| the same with `DeliverBatchWindow=1` | 1000 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 1000 | 100 | 1000 |
-| the same with `Idempotency-Key` | 1000 | 419 | 419 | 0 | 0 | 0 | 2000 | 12 | 1000 | 419 | 1000 |
+| one subscriber, 10 events/s | 1000 | 1000 | 1000 | 0 | 0 | 0 | 0 | 72 | 1000 | 1000 | 1000 |
+| 100 events/s with `DeliverBatchWindow=1` | 1000 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 1000 | 100 | 1000 |
+| 100 events/s with `Idempotency-Key` | 1000 | 419 | 419 | 0 | 0 | 0 | 2000 | 12 | 1000 | 419 | 1000 |
 | one subscriber, an event every 10 s | 1000 | 1000 | 1000 | 0 | 0 | 0 | 0 | 3000 | 1000 | 1000 | 1000 |
 | one subscriber, published by the hundred | 20 | 20 | 10 | 0 | 0 | 0 | 0 | 6 | 10 | 10 | 1000 |
 | ten subscribers, 10 events/s | 100 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 100 | 100 | 1000 |
@@ -53,8 +56,9 @@ const DOLLARS: &str = "\
 | per million deliveries | SQS | S3 | Lambda | all |
 |---|---|---|---|---|
 | one subscriber, 100 events/s | $0.74 | $0.00 | $0.70 | $1.44 |
-| the same with `DeliverBatchWindow=1` | $0.48 | $0.00 | $0.38 | $0.87 |
-| the same with `Idempotency-Key` | $0.74 | $10.00 | $0.70 | $11.44 |
+| one subscriber, 10 events/s | $1.20 | $0.03 | $1.28 | $2.51 |
+| 100 events/s with `DeliverBatchWindow=1` | $0.48 | $0.00 | $0.38 | $0.87 |
+| 100 events/s with `Idempotency-Key` | $0.74 | $10.00 | $0.70 | $11.44 |
 | one subscriber, an event every 10 s | $1.20 | $1.20 | $1.28 | $3.68 |
 | one subscriber, published by the hundred | $0.02 | $0.00 | $0.01 | $0.04 |
 | ten subscribers, 10 events/s | $0.12 | $0.00 | $0.13 | $0.25 |
@@ -64,7 +68,8 @@ const DOLLARS: &str = "\
 ";
 
 /// What the delivery log asks for with 6,000 deliveries.
-const LOG: [&str; 2] = [
+const LOG: [&str; 3] = [
+    "6000 sends, 600 receives, 600 deletes, 2 puts, 2 invocations: $0.484",
     "600 sends, 180 receives, 60 deletes, 2 puts, 2 invocations: $0.059",
     "2340 sends, 234 receives, 234 deletes, 2 puts, 2 invocations: $0.190",
 ];
@@ -72,11 +77,23 @@ const LOG: [&str; 2] = [
 const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
-| wake | $2.00 |
+| wake | $0.19 |
 | monitor | $0.28 |
 | merges | $0.03 |
 | empty receives of the four mappings | $1.04 |
-| all | $3.34 |
+| all | $1.54 |
+";
+
+const THREE_LOADS: &str = "\
+| a month of | an event every 10 s | 10 events/s | 100 events/s |
+|---|---|---|---|
+| million deliveries | 0.26 | 25.92 | 259.20 |
+| deliveries: SQS, S3, Lambda | $0.95 | $65.11 | $373.85 |
+| the delivery log, with payloads | $0.36 | $12.78 | $49.47 |
+| whatever is published | $1.54 | $1.54 | $1.54 |
+| what leaves AWS | $0.04 | $4.20 | $41.99 |
+| alarms and metrics | $5.50 | $5.50 | $5.50 |
+| all | **$8.39** | **$89.13** | **$472.35** |
 ";
 
 #[test]
@@ -85,6 +102,7 @@ fn a_thousand_deliveries_ask_for_exactly_this_and_cost_so_much() {
     let (exact, outages) = outcomes.split_at(outcomes.len() - OUTAGES_MAX.len());
     assert_eq!(table::requests(exact), REQUESTS);
     assert_eq!(table::dollars(exact), DOLLARS);
+    assert_eq!(month_at_three_loads(exact), THREE_LOADS);
     for (outage, (posts_max, dollars_max)) in outages.iter().zip(OUTAGES_MAX) {
         let dollars = Dollars::per_million(&outage.bill).total();
         assert!(outage.posts <= posts_max && dollars <= dollars_max, "{outage:?}: ${dollars:.2}");
@@ -103,15 +121,32 @@ async fn a_minute_in_which_nothing_is_published_has_its_price_too() {
     let minute = Requests { others: 2, puts: 1, gets: 1, ..Requests::default() };
     assert_eq!((first.others, first.puts, first.gets), (2, 1, 1));
     assert_eq!(world.bill.monitor, minute);
-    world.wake().await;
-    assert_eq!(world.bill.wake, Requests::default(), "{IDLE_WAKE:?} is what a run asks that finds nothing");
     assert_eq!(table::month(minute), MONTH);
+    let month: f64 = idle_month(minute).iter().map(|(_, dollars)| dollars).sum();
+    assert!(month <= IDLE_MONTH_MAX, "${month:.3}");
+}
+
+/// The most that a month may cost in which nothing is published.
+const IDLE_MONTH_MAX: f64 = 1.60;
+
+#[tokio::test]
+async fn wake_looks_for_work_every_fourteen_minutes_while_there_is_none() {
+    let mut world = World::new(&json!({})).await;
+    let mut looks = Vec::new();
+    for minute in 0..=2 * MINUTES_BETWEEN_LOOKS {
+        if world.wake().await {
+            looks.push(minute);
+        }
+        world.clock.advance(Duration::from_mins(1));
+    }
+    assert_eq!(looks, [0, MINUTES_BETWEEN_LOOKS, 2 * MINUTES_BETWEEN_LOOKS]);
+    assert_eq!(world.bill.wake, Requests::default(), "a look and a rest ask for just so much");
 }
 
 /// Deliveries of a minute at 100 a second, and the most that the delivery log may add to a million of them,
-/// by the sizes of deliver's batches: ten an invocation, and 2.6 on average.
+/// by the sizes of deliver's batches: one an invocation, ten, and 2.6 on average.
 const LOGGED: u32 = 6_000;
-const LOG_MAX: [(&[usize], f64); 2] = [(&[10], 0.06), (&[2, 3, 2, 3, 3], 0.20)];
+const LOG_MAX: [(&[usize], f64); 3] = [(&[1], 0.50), (&[10], 0.06), (&[2, 3, 2, 3, 3], 0.20)];
 
 /// The most that the delivery log may add to a month in which nothing is published.
 const IDLE_LOG_MAX: f64 = 0.30;
@@ -171,6 +206,14 @@ fn in_room<F: Future<Output = Bill>>(scenario: impl FnOnce() -> F + Send) -> Bil
         };
         thread.spawn_scoped(scope, run).expect("a thread").join().expect("a scenario that ends")
     })
+}
+
+#[test]
+fn the_page_about_aws_shows_these_tables() {
+    let page = include_str!("../../../../docs/src/operating/aws.md");
+    for row in [DOLLARS, MONTH, THREE_LOADS].into_iter().flat_map(str::lines) {
+        assert!(page.contains(row), "docs/src/operating/aws.md has no row {row}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::bill::{Bill, Requests};
 use crate::scenario::DELIVERED;
-use crate::world::IDLE_WAKE;
+use crate::world::{WAKE_LOOK, WAKE_REST};
 
 /// One SQS request of up to 64 KB, standard queues. <https://aws.amazon.com/sqs/pricing/>
 const SQS_REQUEST: f64 = 0.40 / MILLION;
@@ -23,6 +23,9 @@ const MILLION: f64 = 1e6;
 
 /// Minutes of a month of 30 days.
 const MINUTES_PER_MONTH: f64 = 43_200.0;
+
+/// Seconds of it.
+pub(crate) const SECONDS_PER_MONTH: f64 = MINUTES_PER_MONTH * 60.0;
 
 /// The template's memory, in GB.
 const PUBLISH_GB: f64 = 0.25;
@@ -59,8 +62,22 @@ const QUEUES: f64 = 4.0;
 pub(crate) const IDLE_MERGE: Requests =
     Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 1, gets: 1 };
 
+/// Minutes from one run of wake that looks for work to the next, while there is none.
+pub(crate) const MINUTES_BETWEEN_LOOKS: u32 = 14;
+
 /// Merges in a minute: the template's schedule.
 const MERGES_PER_MINUTE: f64 = 0.1;
+
+/// One GB from AWS to the internet, after which AWS asks less only beyond 10 TB a month.
+/// <https://aws.amazon.com/ec2/pricing/on-demand/#Data_Transfer>
+const GB_OUT: f64 = 0.09;
+
+/// Bytes that leave AWS with a delivery: an event of 1 KB, its headers, and what TLS and TCP add. Assumed.
+const BYTES_OUT: f64 = 1_800.0;
+
+/// The most that files of the delivery log cost in a month of few events: one a minute is put, and read by a
+/// merge.
+pub(crate) const LOG_FILES_MONTH: f64 = MINUTES_PER_MONTH * (S3_PUT + S3_GET);
 
 /// Dollars by service.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +126,9 @@ pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
     let requests = |requests: Requests| {
         number(requests.sqs()) * SQS_REQUEST + number(requests.puts) * S3_PUT + number(requests.gets) * S3_GET
     };
-    let wake = requests(IDLE_WAKE) + invocation(WAKE_GB, WAKE_SECONDS);
+    let looks = 1.0 / f64::from(MINUTES_BETWEEN_LOOKS);
+    let wake = requests(WAKE_LOOK) * looks + requests(WAKE_REST) * (1.0 - looks);
+    let wake = wake + invocation(WAKE_GB, WAKE_SECONDS);
     let monitor = requests(monitor) + invocation(MONITOR_GB, MONITOR_SECONDS);
     let merges = (requests(IDLE_MERGE) + invocation(RECORD_GB, MERGE_SECONDS)) * MERGES_PER_MINUTE;
     let pollers = QUEUES * f64::from(POLLERS) * RECEIVES_PER_MINUTE * SQS_REQUEST;
@@ -128,4 +147,9 @@ fn invocation(gb: f64, seconds: f64) -> f64 {
 
 fn number(count: u64) -> f64 {
     count as f64
+}
+
+/// The price of a million deliveries for what leaves AWS.
+pub(crate) fn out_per_million() -> f64 {
+    MILLION * BYTES_OUT / 1e9 * GB_OUT
 }

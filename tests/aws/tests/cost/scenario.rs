@@ -86,17 +86,25 @@ const TOGETHER: Scenario = Scenario {
     ..ONE
 };
 
+/// One event after the other, each in an invocation of its own.
+const TEN: Scenario = Scenario {
+    name: "one subscriber, 10 events/s",
+    pace: Duration::from_millis(100),
+    received: Received::AfterEachPublish,
+    ..ONE
+};
+
+/// The same, and so rarely that each looks up its topic.
+const RARE: Scenario =
+    Scenario { name: "one subscriber, an event every 10 s", pace: Duration::from_secs(10), ..TEN };
+
 /// All scenarios, in the order of the tables.
-pub(crate) const ALL: [Scenario; 11] = [
+pub(crate) const ALL: [Scenario; 12] = [
     ONE,
-    Scenario { name: "the same with `DeliverBatchWindow=1`", received: Received::InFullBatches, ..ONE },
-    Scenario { name: "the same with `Idempotency-Key`", is_named: true, ..ONE },
-    Scenario {
-        name: "one subscriber, an event every 10 s",
-        pace: Duration::from_secs(10),
-        received: Received::AfterEachPublish,
-        ..ONE
-    },
+    TEN,
+    Scenario { name: "100 events/s with `DeliverBatchWindow=1`", received: Received::InFullBatches, ..ONE },
+    Scenario { name: "100 events/s with `Idempotency-Key`", is_named: true, ..ONE },
+    RARE,
     TOGETHER,
     Scenario {
         name: "ten subscribers, 10 events/s",

@@ -50,11 +50,15 @@ const VISIBILITY: Duration = Duration::from_secs(730);
 /// The timeout of deliver in the template.
 const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Requests of a run of wake that finds nothing: the lease is read, taken and given back, the pressure read;
-/// what is parked, forced, held, temporary, to be replayed and to be told, and links that are not well, are
-/// listed.
-pub(crate) const IDLE_WAKE: Requests =
+/// Requests of a run of wake that looks for work and finds none: the lease is read, taken and given back, the
+/// pressure read; what is parked, forced, held, temporary, to be replayed and to be told, and links that are
+/// not well, are listed.
+pub(crate) const WAKE_LOOK: Requests =
     Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 9, gets: 2 };
+
+/// Requests of a run of wake in a minute without work: the lease and the signal are read.
+pub(crate) const WAKE_REST: Requests =
+    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 0, gets: 2 };
 
 const TOPIC: &str = "orders";
 const STATE: &str = "state";
@@ -175,6 +179,7 @@ impl Wiring {
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(3),
         })
+        .leaving_payloads()
     }
 
     fn record(&self) -> RecordFunction {
@@ -312,9 +317,11 @@ impl World {
     }
 
     /// One run of wake. The requests of every run belong to the cost of a minute and not of a delivery.
-    pub(crate) async fn wake(&mut self) {
-        lingering(&self.clock, Box::pin(self.wake.run())).await.expect("a run of wake");
-        self.bill.wake += self.take().beside(IDLE_WAKE);
+    /// Answers whether it looked for work.
+    pub(crate) async fn wake(&mut self) -> bool {
+        let report = lingering(&self.clock, Box::pin(self.wake.run())).await.expect("a run of wake");
+        self.bill.wake += self.take().beside(if report.rested { WAKE_REST } else { WAKE_LOOK });
+        !report.rested
     }
 
     /// One sample of the monitor.

@@ -262,3 +262,21 @@ async fn everything_that_the_former_release_left_ends_as_it_should() {
     let CheckReport { messages, damages, .. } = check(folder.path()).expect("a check");
     assert_eq!((messages, damages), (0, 0));
 }
+
+/// manage of the former release asks wake for work without a signal.
+#[tokio::test]
+async fn what_the_former_release_forces_goes_within_a_quarter_of_an_hour() {
+    let arrived_by = async |is_forced: bool| {
+        let world = upgraded();
+        world.pass_by(MINUTE, 2 * MINUTE).await;
+        if is_forced {
+            world.write_state("forcing/orders.parked", String::new()).await;
+        }
+        world.pass_by(MINUTE, 15 * MINUTE).await;
+        let mut received = received(&world);
+        received.retain(|(_, url)| url.contains("//parked."));
+        (received, world.keys(layout::FORCING).await.len())
+    };
+    assert_eq!(arrived_by(false).await, (Vec::new(), 0));
+    assert_eq!(arrived_by(true).await, (arrived("parked", 0..3), 0));
+}
