@@ -69,7 +69,7 @@ const DOLLARS: &str = "\
 
 /// What the delivery log asks for with 6,000 deliveries.
 const LOG: [&str; 3] = [
-    "6000 sends, 600 receives, 600 deletes, 2 puts, 2 invocations: $0.484",
+    "6000 sends, 600 receives, 600 deletes, 3 puts, 3 invocations: $0.484",
     "600 sends, 180 receives, 60 deletes, 2 puts, 2 invocations: $0.059",
     "2340 sends, 234 receives, 234 deletes, 2 puts, 2 invocations: $0.190",
 ];
@@ -89,11 +89,11 @@ const THREE_LOADS: &str = "\
 |---|---|---|---|
 | million deliveries | 0.26 | 25.92 | 259.20 |
 | deliveries: SQS, S3, Lambda | $0.95 | $65.11 | $373.85 |
-| the delivery log, with payloads | $0.36 | $12.78 | $49.47 |
+| the delivery log, with payloads | $0.36 | $12.78 | $49.48 |
 | whatever is published | $1.54 | $1.54 | $1.54 |
 | what leaves AWS | $0.04 | $4.20 | $41.99 |
 | alarms and metrics | $5.50 | $5.50 | $5.50 |
-| all | **$8.39** | **$89.13** | **$472.35** |
+| all | **$8.40** | **$89.13** | **$472.37** |
 ";
 
 #[test]
