@@ -63,10 +63,11 @@ class Cloud:
             "resources": {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in resources},
         }
 
-    def reachable(self, function_url):
-        """A function URL as this machine can reach it: the name that AWS gives it resolves nowhere."""
-        name = function_url.split("://", 1)[1].split(".", 1)[0]
-        return f"{self.url}/_aws/lambda-url/{name}/"
+    def reachable(self, url):
+        """A function URL, or that of an HTTP API, as this machine can reach it: the name that AWS gives it
+        resolves nowhere."""
+        name, kind = url.split("://", 1)[1].split(".")[:2]
+        return f"{self.url}/_aws/{kind}/{name}/"
 
     def set_variable(self, function, name, value):
         """Changes one environment variable of a function."""

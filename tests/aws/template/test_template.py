@@ -13,11 +13,15 @@ import stack
 import tools
 
 
+VARIANTS = (
+    stack.defaults, stack.an_api_alone, stack.everything, stack.everything_behind_function_urls,
+)
+
+
 def problems(template):
-    """What our rules say, with defaults and with everything set that can be set: pairs of a rule and a
-    sentence."""
-    variants = (stack.defaults(template), stack.everything(template))
-    return [problem for given in variants for problem in rules.broken(stack.Stack(template, given))]
+    """What our rules say of each variant: pairs of a rule and a sentence."""
+    stacks = (stack.Stack(template, given(template)) for given in VARIANTS)
+    return [problem for one in stacks for problem in rules.broken(one)]
 
 
 def broken(*ways):
