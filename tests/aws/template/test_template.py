@@ -20,8 +20,8 @@ VARIANTS = (
 
 def problems(template):
     """What our rules say of each variant: pairs of a rule and a sentence."""
-    stacks = (stack.Stack(template, given(template)) for given in VARIANTS)
-    return [problem for one in stacks for problem in rules.broken(one)]
+    for given in VARIANTS:
+        yield from rules.broken(stack.Stack(template, given(template)))
 
 
 def broken(*ways):
@@ -33,13 +33,14 @@ def broken(*ways):
 
 class OurRules(unittest.TestCase):
     def test_the_template_keeps_every_rule(self):
-        self.assertEqual(problems(stack.read()), [])
+        self.assertEqual(list(problems(stack.read())), [])
 
     def test_each_rule_names_what_breaks_it(self):
         for name, ways in breaks.BREAKS.items():
             for number, break_it in enumerate(ways):
                 with self.subTest(rule=name, way=number):
-                    self.assertIn(name, dict(problems(broken(break_it))))
+                    # The first variant that shows it will do.
+                    self.assertIn(name, (rule for rule, _ in problems(broken(break_it))))
 
     def test_each_rule_can_be_broken(self):
         # The one that reads two files beside the template is broken below.
