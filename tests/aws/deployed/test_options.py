@@ -3,8 +3,11 @@
 import json
 import urllib.parse
 
+import boto3
 import stack
-from case import Case, cloud_event, request
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from case import CLOUD_EVENT, Case, cloud_event, request
 
 KEY = "arn:aws:kms:us-east-1:000000000000:key/5c1e5c1e-5c1e-5c1e-5c1e-5c1e5c1e5c1e"
 
@@ -20,12 +23,28 @@ class Options(Case):
             HttpFrontend="ApiGateway", KmsKeyArn=KEY, SubnetIds="subnet-5c1e,subnet-e1c5",
             SecurityGroupIds="sg-5c1e", PublishDomainName="events.example.com",
             PublishCertificateArn="arn:aws:acm:us-east-1:000000000000:certificate/5c1e",
+            PublishUrlAuthType="AWS_IAM",
         )
         cls.enterClassContext(cls.made)
 
     def setUp(self):
         super().setUp()
         self.stack = self.made
+
+    def post(self, body, content_type=CLOUD_EVENT, **headers):
+        """Publishes with a signature of AWS beside the topic's key."""
+        sent = {"aeg-sas-key": self.publish_key, "content-type": content_type, **headers}
+        signed = AWSRequest("POST", self.events_url, sent, body)
+        keys = (self.stack.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))
+        credentials = boto3.Session(*keys).get_credentials()
+        SigV4Auth(credentials, "execute-api", "us-east-1").add_auth(signed)
+        self.assertEqual(request("POST", self.events_url, signed.headers, body).status, 200)
+
+    def test_a_producer_without_a_signature_of_aws_is_refused_by_the_http_api(self):
+        self.apply()
+        sent = {"aeg-sas-key": self.publish_key, "content-type": CLOUD_EVENT}
+        body = json.dumps(cloud_event("1")).encode()
+        self.assertEqual(request("POST", self.events_url, sent, body).status, 403)
 
     def test_an_event_goes_through_the_http_api_to_its_endpoint(self):
         self.apply()
