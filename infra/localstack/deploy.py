@@ -63,9 +63,12 @@ class Cloud:
             "resources": {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in resources},
         }
 
-    def reachable(self, function_url):
-        """A function URL as this machine can reach it: the name that AWS gives it resolves nowhere."""
-        name = function_url.split("://", 1)[1].split(".", 1)[0]
+    def reachable(self, stack, function):
+        """The URL of publish or manage as this machine can reach it: the names that AWS and a domain give it
+        resolve nowhere."""
+        if api := stack["resources"].get(f"{function}Api"):
+            return f"{self.url}/_aws/execute-api/{api}/"
+        name = stack["outputs"][f"{function}Url"].split("://", 1)[1].split(".", 1)[0]
         return f"{self.url}/_aws/lambda-url/{name}/"
 
     def set_variable(self, function, name, value):

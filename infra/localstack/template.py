@@ -60,7 +60,9 @@ def allow_batches(template):
     ministack 1.5.33 asks for an action of the batch's own name."""
     for role in of_type(template, "AWS::IAM::Role").values():
         for policy in role["Properties"]["Policies"]:
-            for statement in policy["PolicyDocument"]["Statement"]:
+            for one in policy["PolicyDocument"]["Statement"]:
+                # What stands there if a condition holds.
+                statement = one["Fn::If"][1] if "Fn::If" in one else one
                 actions = statement["Action"]
                 actions = actions if isinstance(actions, list) else [actions]
                 statement["Action"] = actions + [f"{one}Batch" for one in actions if one in BATCHED]

@@ -95,7 +95,7 @@ def deployed(cloud, options, binaries):
     tell(f"making the stack {options.stack}")
     cloud.create(given)
     stack = cloud.described()
-    publish, manage = (cloud.reachable(stack["outputs"][name]) for name in ("PublishUrl", "ManageUrl"))
+    publish, manage = (cloud.reachable(stack, name) for name in ("Publish", "Manage"))
     # A topic's `endpoint` must be an address that works here.
     cloud.set_variable(stack["resources"]["ManageFunction"], "PUBLISH_URL", publish)
     environment = {

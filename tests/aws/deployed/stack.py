@@ -29,15 +29,16 @@ class Failed(AssertionError):
 
 
 class Stack:
-    """A stack on a free port, on a folder of its own. Use it in a `with`."""
+    """A stack on a free port, on a folder of its own, with parameters of the template. Use it in a `with`."""
 
-    def __init__(self):
+    def __init__(self, **parameters):
         self.folder = tempfile.TemporaryDirectory(prefix="posthaste-deployed-")
         self.options = ["--dir", self.folder.name]
+        self.given = [word for one in parameters.items() for word in ("--parameter", "=".join(one))]
 
     def __enter__(self):
         try:
-            done = self.up(stderr=subprocess.PIPE)
+            done = self.up(*self.given, stderr=subprocess.PIPE)
             sys.stderr.write(done.stderr)
             done.check_returncode()
             self.told, self.said = done.stdout, done.stderr

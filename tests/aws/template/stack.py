@@ -20,6 +20,7 @@ PSEUDO = {
     "AWS::Region": "us-east-1",
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
+    "AWS::URLSuffix": "amazonaws.com",
 }
 
 # Values for texts that have no list of allowed ones, where everything optional is set.
@@ -28,11 +29,16 @@ TEXTS = {
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
     "AllowEndpoints": "10.0.0.0/8",
     "DnsServer": "10.0.0.2:53",
+    "KmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/5c1e5c1e-5c1e-5c1e-5c1e-5c1e5c1e5c1e",
     "LinkSettings": '{"glitches":4}',
     "ManagePublicUrl": "https://manage.example.com/",
     "NoticesTopic": "ops",
     "PressureInterval": "20",
     "PressureSettings": '{"SubmissionQueueHighThreshold":20000}',
+    "PublishCertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/5c1e5c1e",
+    "PublishDomainName": "events.example.com",
+    "SecurityGroupIds": "sg-5c1e",
+    "SubnetIds": "subnet-5c1e,subnet-e1c5",
     "WebhookOrigin": "hooks.example.com",
 }
 
@@ -61,10 +67,22 @@ def defaults(template):
     return {name: TEXTS[name] for name, one in template["Parameters"].items() if "Default" not in one}
 
 
+def an_api_alone(template):
+    """Only what must be given, and an HTTP API."""
+    return {**defaults(template), "HttpFrontend": "ApiGateway"}
+
+
 def everything(template):
     """Every parameter at a value that is not its default: the last allowed one, the greatest, or one of
-    TEXTS."""
-    return {name: _unlike_default(name, one) for name, one in template["Parameters"].items()}
+    TEXTS. But for Tarpit, which does not go with an HTTP API."""
+    given = {name: _unlike_default(name, one) for name, one in template["Parameters"].items()}
+    return {**given, "Tarpit": "advise"}
+
+
+def everything_behind_function_urls(template):
+    """The same with function URLs, and with what goes with them alone."""
+    names = {"PublishDomainName": "", "PublishCertificateArn": ""}
+    return {**everything(template), "HttpFrontend": "FunctionUrl", "Tarpit": "delay", **names}
 
 
 def _unlike_default(name, parameter):
@@ -83,11 +101,24 @@ class Stack:
         self.parameters = {
             name: str(given.get(name, one.get("Default"))) for name, one in template["Parameters"].items()
         }
-        self.transformed = _transform(template, self.parameters)
-        self._conditions = self.transformed.get("Conditions", {})
-        self.resources = {
+
+    @functools.cached_property
+    def transformed(self):
+        return _transform(self.written, self.parameters)
+
+    @functools.cached_property
+    def resources(self):
+        return {
             name: self._resolve({**one, "Properties": one.get("Properties", {})})
             for name, one in self.transformed["Resources"].items()
+            if self._holds(one.get("Condition"))
+        }
+
+    def outputs(self):
+        """The values of the outputs, by name."""
+        return {
+            name: self._resolve(one["Value"])
+            for name, one in self.transformed.get("Outputs", {}).items()
             if self._holds(one.get("Condition"))
         }
 
@@ -106,7 +137,7 @@ class Stack:
         ]
 
     def _holds(self, condition):
-        return condition is None or self._resolve(self._conditions[condition])
+        return condition is None or self._resolve(self.written["Conditions"][condition])
 
     def _resolve(self, value):
         if isinstance(value, list):
@@ -139,18 +170,25 @@ class Stack:
             one, other = map(self._resolve, argument)
             return str(one) == str(other)
         if name == "Fn::Contains":
-            texts, text = argument
-            return str(self._resolve(text)) in texts
+            texts, text = map(self._resolve, argument)
+            return str(text) in texts
         if name == "Fn::Not":
             return not self._resolve(argument[0])
+        if name in ("Fn::And", "Fn::Or"):
+            return (all if name == "Fn::And" else any)(map(self._resolve, argument))
+        if name == "Fn::Join":
+            separator, texts = argument
+            return separator.join(self._resolve(texts))
         raise NotImplementedError(f"{name}: teach stack.py what it means")
 
     def _named(self, name):
         if name == "AWS::NoValue":
             return NOTHING
         if name in self.parameters:
-            value = self.parameters[name]
-            return int(value) if self.written["Parameters"][name]["Type"] == "Number" else value
+            value, kind = self.parameters[name], self.written["Parameters"][name]["Type"]
+            if kind == "CommaDelimitedList":
+                return value.split(",")
+            return int(value) if kind == "Number" else value
         return PSEUDO.get(name, name)
 
 

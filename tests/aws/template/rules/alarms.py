@@ -43,8 +43,7 @@ def every_trouble_has_its_alarm(stack):
         ("OldestUnwrittenRecordInSeconds",),
         ("OldestUnwrittenDeadLetterInSeconds",),
         ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
-        ("Url5xxCount", "PublishFunction"),
-        ("Url5xxCount", "ManageFunction"),
+        *answers_of_5xx(stack),
         ("Invocations", "WakeFunction"),
         *(
             ("PressureLevel", one)
@@ -56,6 +55,13 @@ def every_trouble_has_its_alarm(stack):
         yield f"nobody hears of {missing}"
     if stack.parameters["PressureProfile"] != "off" and "MonitorSilentAlarm" not in alarms(stack):
         yield "nobody hears of a monitor that is silent"
+
+
+def answers_of_5xx(stack):
+    """The metrics of what callers of publish and manage are answered."""
+    if stack.parameters["HttpFrontend"] == "ApiGateway":
+        return {("5xx", "PublishApi"), ("5xx", "ManageApi")}
+    return {("Url5xxCount", "PublishFunction"), ("Url5xxCount", "ManageFunction")}
 
 
 @rule

@@ -21,10 +21,15 @@ def buckets_are_private(stack):
 
 @rule
 def buckets_are_encrypted(stack):
+    expected = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    if key := stack.parameters["KmsKeyArn"]:
+        by_key = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+        # Without a bucket key each object is a request to KMS.
+        expected = {"ServerSideEncryptionByDefault": by_key, "BucketKeyEnabled": True}
     for name, bucket in stack.of("AWS::S3::Bucket").items():
-        rules = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [])
-        if [one["ServerSideEncryptionByDefault"]["SSEAlgorithm"] for one in rules] != ["AES256"]:
-            yield f"{name}: not encrypted"
+        found = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [])
+        if found != [expected]:
+            yield f"{name}: encrypted as {found}, expected {expected}"
 
 
 @rule

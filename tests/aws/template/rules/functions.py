@@ -129,5 +129,33 @@ def scheduled_functions(stack):
     return {target["Arn"].removesuffix(".Arn"): target for one in rules for target in one["Targets"]}
 
 
+@rule
+def environments_are_encrypted_by_the_key(stack):
+    for name, function in functions(stack).items():
+        if function.get("KmsKeyArn", "") != stack.parameters["KmsKeyArn"]:
+            yield f"{name}: its environment is encrypted by {function.get('KmsKeyArn')}"
+
+
+@rule
+def logs_are_encrypted_by_the_key(stack):
+    for name, group in stack.of("AWS::Logs::LogGroup").items():
+        if group.get("KmsKeyId", "") != stack.parameters["KmsKeyArn"]:
+            yield f"{name}: encrypted by {group.get('KmsKeyId')}"
+
+
+# The functions that connect to endpoints. Others need nothing of a network and would pay for it.
+CONNECT_TO_ENDPOINTS = {"DeliverFunction", "ManageFunction"}
+
+
+@rule
+def what_connects_to_endpoints_runs_in_the_network(stack):
+    subnets, groups = (stack.parameters[one] for one in ("SubnetIds", "SecurityGroupIds"))
+    network = {"SubnetIds": subnets.split(","), "SecurityGroupIds": groups.split(",")} if subnets else None
+    for name, function in functions(stack).items():
+        expected = network if name in CONNECT_TO_ENDPOINTS else None
+        if function.get("VpcConfig") != expected:
+            yield f"{name}: runs in {function.get('VpcConfig')}, expected {expected}"
+
+
 def functions(stack):
     return stack.of("AWS::Lambda::Function")

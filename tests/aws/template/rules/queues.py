@@ -11,6 +11,9 @@ TIMEOUTS_PER_VISIBILITY = 6
 
 RETENTION_SECS_MAX = 1_209_600
 
+# How long SQS uses one data key, and so a key that was disabled.
+DATA_KEY_SECS = 300
+
 # Lambda gathers more than this only where it is given time to.
 BATCH_WITHOUT_WINDOW_MAX = 10
 
@@ -86,9 +89,15 @@ def the_redrive_queue_keeps_as_long_as_its_sources(stack):
 
 @rule
 def queues_are_encrypted(stack):
+    key = stack.parameters["KmsKeyArn"]
+    # A queue has one of the two.
+    expected = (None, key) if key else (True, None)
     for name, queue in stack.of("AWS::SQS::Queue").items():
-        if queue.get("SqsManagedSseEnabled") is not True:
-            yield f"{name}: not encrypted"
+        found = queue.get("SqsManagedSseEnabled"), queue.get("KmsMasterKeyId")
+        if found != expected:
+            yield f"{name}: encrypted as {found}, expected {expected}"
+        if queue.get("KmsDataKeyReusePeriodSeconds") != (DATA_KEY_SECS if key else None):
+            yield f"{name}: a key that was disabled works for {queue.get('KmsDataKeyReusePeriodSeconds')} s"
 
 
 @rule

@@ -1,5 +1,5 @@
 """Roles: `roles.json` is the golden list of what each may do, to be changed by hand when the code calls
-something new."""
+something new. `roles-by-parameter.json` says what a parameter adds to it when it is given."""
 
 import json
 import pathlib
@@ -9,11 +9,22 @@ from rules.functions import functions
 from rules.queues import listed
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "roles.json"
+GOLDEN_BY_PARAMETER = GOLDEN.with_name("roles-by-parameter.json")
+
+# What Lambda does with a function's role to connect it to a network. Most of it takes no narrower resource.
+# https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions
+NETWORK = {
+    f"ec2:{one}"
+    for one in (
+        "CreateNetworkInterface", "DescribeNetworkInterfaces", "DescribeSubnets", "DeleteNetworkInterface",
+        "AssignPrivateIpAddresses", "UnassignPrivateIpAddresses",
+    )
+}
 
 
 @rule
 def roles_may_do_what_the_golden_list_says(stack):
-    golden = json.loads(GOLDEN.read_text())
+    golden = golden_list(stack)
     roles = {name: granted(role) for name, role in stack.of("AWS::IAM::Role").items()}
     for name in sorted(golden.keys() | roles.keys()):
         for pair in sorted(pairs(roles.get(name, {})) - pairs(golden.get(name, {}))):
@@ -30,8 +41,42 @@ def roles_name_what_they_touch(stack):
         for action, resources in granted(role).items():
             if "*" in action:
                 yield f"{name}: {action} is more than the code calls"
-            if any(one.split("/")[0].split(".")[0] not in stack.resources for one in resources):
-                yield f"{name}: {action} on {resources}, which is not of this stack"
+            for one in resources:
+                if not is_of(stack, action, one):
+                    yield f"{name}: {action} on {one}, which is not of this stack"
+
+
+def is_of(stack, action, resource):
+    """Whether a resource is of the stack, or is one that it was given to use."""
+    if action.startswith("kms:"):
+        return resource == stack.parameters["KmsKeyArn"] != ""
+    return (action in NETWORK and resource == "*") or resource.split("/")[0].split(".")[0] in stack.resources
+
+
+@rule
+def a_key_is_used_through_queues_and_buckets_alone(stack):
+    services = {f"{one}.us-east-1.amazonaws.com" for one in ("sqs", "s3")}
+    for name, role in stack.of("AWS::IAM::Role").items():
+        for statement in statements(role, "Allow"):
+            if any(one.startswith("kms:") for one in listed(statement["Action"])):
+                via = statement.get("Condition", {}).get("StringEquals", {}).get("kms:ViaService", [])
+                if set(listed(via)) != services:
+                    yield f"{name}: may use the key through {via}"
+
+
+@rule
+def code_in_a_network_may_not_change_it(stack):
+    for name, role in stack.of("AWS::IAM::Role").items():
+        allowed = {one for one in granted(role) if one.startswith("ec2:")}
+        denied = {action for one in statements(role, "Deny") if is_of_code(one) for action in one["Action"]}
+        if not allowed <= denied:
+            yield f"{name}: the function's code may {sorted(allowed - denied)}"
+
+
+def is_of_code(statement):
+    """Whether a statement is about everything that the code of any function does."""
+    condition = {"ArnLike": {"lambda:SourceFunctionArn": "arn:aws:lambda:*:*:function:*"}}
+    return statement["Resource"] == "*" and statement.get("Condition") == condition
 
 
 @rule
@@ -53,11 +98,26 @@ def each_function_has_a_role_of_its_own(stack):
 def granted(role):
     """What a role may do: actions with the resources they may be done on."""
     actions = {}
-    for policy in role.get("Policies", []):
-        for statement in policy["PolicyDocument"]["Statement"]:
-            for action in listed(statement["Action"]):
-                actions.setdefault(action, []).extend(listed(statement["Resource"]))
+    for statement in statements(role, "Allow"):
+        for action in listed(statement["Action"]):
+            actions.setdefault(action, []).extend(listed(statement["Resource"]))
     return {action: sorted(resources) for action, resources in sorted(actions.items())}
+
+
+def statements(role, effect):
+    documents = (policy["PolicyDocument"] for policy in role.get("Policies", []))
+    return [one for document in documents for one in document["Statement"] if one["Effect"] == effect]
+
+
+def golden_list(stack):
+    """What each role may do in this stack, as both files say."""
+    golden = json.loads(GOLDEN.read_text())
+    for parameter, roles in json.loads(GOLDEN_BY_PARAMETER.read_text()).items():
+        if value := stack.parameters[parameter]:
+            for role, actions in roles.items():
+                for action, resources in actions.items():
+                    golden[role][action] = [one.replace("{value}", value) for one in resources]
+    return golden
 
 
 def pairs(actions):

@@ -1,7 +1,7 @@
 """Parameters: what a user meets."""
 
 from rules import rule
-from stack import Stack
+from stack import TEXTS, Stack
 
 # SHA-256 of no bytes.
 DIGEST_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -28,13 +28,48 @@ def numbers_have_bounds(stack):
 
 
 @rule
-def what_lambda_would_refuse_is_refused_at_once(stack):
+def what_aws_would_refuse_is_refused_at_once(stack):
     if stack.refusals():
         yield f"the parameters are refused: {stack.refusals()}"
-    for size, window, is_refused in ((10, 0, False), (11, 0, True), (11, 1, False)):
-        given = {"DeliverBatchSize": size, "DeliverBatchWindow": window}
+    for given, is_refused in (*batches(), *front_ends(), *networks()):
         if bool(Stack(stack.written, {**stack.parameters, **given}).refusals()) != is_refused:
             yield f"{given}: {'taken' if is_refused else 'refused'}"
+
+
+def batches():
+    for size, window, is_refused in ((10, 0, False), (11, 0, True), (11, 1, False)):
+        yield {"DeliverBatchSize": size, "DeliverBatchWindow": window}, is_refused
+
+
+def front_ends():
+    # An HTTP API does not wait as long as a tarpit may.
+    for frontend, tarpit, domain, is_refused in (
+        ("ApiGateway", "delay", False, True),
+        ("ApiGateway", "advise", False, False),
+        ("ApiGateway", "advise", True, False),
+        ("FunctionUrl", "delay", False, False),
+        ("FunctionUrl", "advise", True, True),
+    ):
+        names = domain_name(domain, domain)
+        yield {"HttpFrontend": frontend, "Tarpit": tarpit, **names}, is_refused
+    for name, certificate in ((True, False), (False, True)):
+        yield {"HttpFrontend": "ApiGateway", "Tarpit": "advise", **domain_name(name, certificate)}, True
+
+
+def domain_name(has_name, has_certificate):
+    return {
+        "PublishDomainName": TEXTS["PublishDomainName"] if has_name else "",
+        "PublishCertificateArn": TEXTS["PublishCertificateArn"] if has_certificate else "",
+    }
+
+
+def networks():
+    for subnets, groups in ((False, False), (True, True), (True, False), (False, True)):
+        given = {
+            "SubnetIds": TEXTS["SubnetIds"] if subnets else "",
+            "SecurityGroupIds": TEXTS["SecurityGroupIds"] if groups else "",
+        }
+        yield given, subnets != groups
 
 
 @rule
@@ -58,17 +93,33 @@ def the_admin_key_stays_secret(stack):
 @rule
 def outputs_say_where_everything_is(stack):
     expected = {
-        "PublishUrl": {"Fn::GetAtt": ["PublishFunctionUrl", "FunctionUrl"]},
-        "ManageUrl": {"Fn::GetAtt": ["ManageFunctionUrl", "FunctionUrl"]},
-        "StateBucketName": {"Ref": "StateBucket"},
-        "DeadLetterBucketName": {"Ref": "DeadLetterBucket"},
-        "LogBucketName": {"Ref": "LogBucket"},
-        "DeliveriesQueueUrl": {"Ref": "DeliveriesQueue"},
-        "DeadLettersQueueUrl": {"Ref": "DeadLettersQueue"},
-        "RecordsQueueUrl": {"Ref": "RecordsQueue"},
-        "RedriveQueueUrl": {"Ref": "RedriveQueue"},
+        "PublishUrl": publish_url(stack),
+        "ManageUrl": url(stack, "Manage"),
+        "StateBucketName": "StateBucket",
+        "DeadLetterBucketName": "DeadLetterBucket",
+        "LogBucketName": "LogBucket",
+        "DeliveriesQueueUrl": "DeliveriesQueue",
+        "DeadLettersQueueUrl": "DeadLettersQueue",
+        "RecordsQueueUrl": "RecordsQueue",
+        "RedriveQueueUrl": "RedriveQueue",
     }
+    if stack.parameters["PublishDomainName"]:
+        expected |= {
+            "PublishDomainTarget": "PublishDomain.RegionalDomainName",
+            "PublishDomainHostedZoneId": "PublishDomain.RegionalHostedZoneId",
+        }
     for name, value in expected.items():
-        found = stack.transformed["Outputs"].get(name, {}).get("Value")
-        if found != value:
-            yield f"{name}: is {found}"
+        if (found := stack.outputs().get(name)) != value:
+            yield f"{name}: is {found}, expected {value}"
+
+
+def publish_url(stack):
+    """Where producers publish, which manage tells operators too."""
+    domain = stack.parameters["PublishDomainName"]
+    return f"https://{domain}/" if domain else url(stack, "Publish")
+
+
+def url(stack, function):
+    if stack.parameters["HttpFrontend"] == "ApiGateway":
+        return f"{function}Api.ApiEndpoint/"
+    return f"{function}FunctionUrl.FunctionUrl"

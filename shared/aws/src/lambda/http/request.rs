@@ -1,4 +1,4 @@
-//! The event of a Function URL, and the HTTP request that it stands for.
+//! The event of a Function URL or an HTTP API, and the HTTP request that it stands for.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
 }
 
 /// Encodes characters that a path or query may not hold. Lambda decodes some of them: a `+` of a query
-/// arrives as a space. <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
+/// arrives as a space, and an HTTP API decodes the path. <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
 fn encoded<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
     let stands = |byte: &u8| {
         byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@".contains(byte) || delimiters.contains(byte)

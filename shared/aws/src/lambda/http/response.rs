@@ -1,4 +1,4 @@
-//! The answer to a Function URL.
+//! The answer to a Function URL or an HTTP API.
 
 use std::collections::BTreeMap;
 use std::string::FromUtf8Error;

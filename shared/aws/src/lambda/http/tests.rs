@@ -1,4 +1,4 @@
-//! Events of Function URLs through the whole way: event, request, router, response, answer.
+//! Events of Function URLs and HTTP APIs through the whole way: event, request, router, response, answer.
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -10,6 +10,7 @@ use super::*;
 
 const GET: &str = include_str!("fixtures/get.json");
 const POST: &str = include_str!("fixtures/post-iam.json");
+const HTTP_API: &str = include_str!("fixtures/http-api.json");
 
 /// A router that says what it got, and has answers of every kind.
 fn router() -> Router {
@@ -85,6 +86,26 @@ async fn a_body_arrives_byte_for_byte() {
     assert_eq!(got["body"], json!("[{\"id\":\"Grüße \\\"1\\\"\"}]".as_bytes()));
     assert_eq!(got["aeg-sas-key"], json!(["c2VjcmV0"]));
     assert_eq!(got["query"], "api-version=2018-01-01");
+}
+
+#[tokio::test]
+async fn a_request_through_an_http_api_arrives_as_it_was_sent() {
+    let answer = answer_to(&event(HTTP_API)).await;
+    let got: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        got,
+        json!({
+            "method": "POST",
+            "path": "/topics/orders/events/50%25%20of%20%C3%BC%231",
+            "query": "limit=10&cursor=a%3D%3D&reason=x%20y",
+            "body": b"{\"1\"}",
+            "cookie": ["session=1; theme=dark"],
+            "x-city": [],
+            "x-forwarded-for": ["203.0.113.7"],
+            "if-none-match": ["\"a\",\"b\""],
+            "aeg-sas-key": ["c2VjcmV0"],
+        })
+    );
 }
 
 #[tokio::test]
