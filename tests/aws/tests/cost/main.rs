@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod bill;
+mod capacity;
 mod event;
 mod prices;
 mod scenario;
