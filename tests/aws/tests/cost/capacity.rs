@@ -63,7 +63,7 @@ fn invocations_times_requests_by_their_time_are_the_deliveries_of_a_second() {
         None,
         full(50, 1.0),
         full(50, 10.0),
-        Some(formula::per_second_of_one(50, 100, 0.1)),
+        Some(formula::per_second_of_one(10, 100, 0.1)),
         None,
         None,
         None,

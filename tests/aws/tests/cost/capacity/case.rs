@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use posthaste_core::stored::layout;
 use posthaste_ports::Clock as _;
 use posthaste_testkit::ManualClock;
@@ -52,13 +53,13 @@ pub(super) struct Measured {
     pub(super) left: usize,
 }
 
-/// A backlog of 2,000 deliveries to twenty healthy subscribers.
+/// A backlog of 1,000 deliveries to twenty healthy subscribers.
 pub(super) const BACKLOG: Case = Case {
     name: "",
     pollers: Pollers::Ready(50),
     batch: BATCH_MAX,
     subscribers: 20,
-    events: 100,
+    events: 50,
     per_request: 1,
     pace: Duration::ZERO,
     is_batching: false,
@@ -97,7 +98,7 @@ impl Case {
             endpoints: Endpoints::new(clock.clone(), self.answer_time),
             state,
             clock,
-            invocations: Default::default(),
+            invocations: Mutex::default(),
         }
     }
 

@@ -29,11 +29,17 @@ pub(super) const HEALTHY: [Case; 9] = [
         ..BACKLOG
     },
     Case { name: "the same, answers in 10 s", answer_time: |_, _| SLOW_ANSWER, ..BACKLOG },
-    Case { name: "one subscriber, by the hundred", events: 5_000, per_request: 100, ..ONE },
     Case {
-        name: "the same with `batching`, 5 invocations",
-        pollers: Pollers::Ready(5),
-        events: 2_500,
+        name: "one subscriber, by the hundred, 10 invocations",
+        pollers: Pollers::Ready(10),
+        events: 1_000,
+        per_request: 100,
+        ..ONE
+    },
+    Case {
+        name: "the same with `batching`, 2 invocations",
+        pollers: Pollers::Ready(2),
+        events: 1_000,
         per_request: 100,
         is_batching: true,
         ..ONE
@@ -46,17 +52,17 @@ const ONE: Case = Case { subscribers: 1, ..BACKLOG };
 
 /// The loads of which the needs of 5,000 events a second are computed: full batches.
 pub(super) const SUSTAINED: [Case; 4] = [
-    Case { name: "published one by one", events: 1_000, ..ONE },
-    Case { name: "the same with `DeliverBatchSize=1`", events: 1_000, batch: 1, ..ONE },
+    Case { name: "published one by one", events: 500, ..ONE },
+    Case { name: "the same with `DeliverBatchSize=1`", events: 500, batch: 1, ..ONE },
     Case { name: "published by the hundred", events: 5_000, per_request: 100, ..ONE },
-    Case { name: "the same with `batching`", events: 1_000, per_request: 100, is_batching: true, ..ONE },
+    Case { name: "the same with `batching`", events: 500, per_request: 100, is_batching: true, ..ONE },
 ];
 
-/// Ten subscribers get 20 events a second each, for ten seconds. The endpoint of the first is slow.
+/// Ten subscribers get 20 events a second each, for six seconds. The endpoint of the first is slow.
 const ONE_SLOW: Case = Case {
     name: "one of ten answers in 10 s",
     subscribers: 10,
-    events: 200,
+    events: 120,
     pace: Duration::from_millis(50),
     answer_time: |host, _| if host == SLOW_HOST { SLOW_ANSWER } else { QUICK },
     ..BACKLOG
@@ -78,8 +84,8 @@ pub(super) const LIMITED: [Case; 2] = [
     Case { name: "`maxRequestsPerSecond: 50`", events: 500, rate: Some(RATE), ..ONE },
 ];
 
-/// All endpoints are silent, so that every request times out after 30 s. Ten subscribers get an event a second
-/// each, for a minute.
+/// All endpoints are silent, so that every request times out after 30 s. Ten subscribers get an event a
+/// second each, for a minute.
 pub(super) const FAILING: [Case; 1] = [Case {
     name: "all endpoints are silent for ten minutes",
     subscribers: 10,

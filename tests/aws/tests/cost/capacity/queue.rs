@@ -24,11 +24,12 @@ const NOISY_MIN: usize = 30;
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The order in which messages are given out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Order {
     /// As they became due.
     Plain,
     /// The same, but those of noisy groups last.
+    #[default]
     Fair,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Sqs {
     sent: Arc<Notify>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     order: Order,
     numbers: u64,
@@ -81,15 +82,8 @@ pub(super) struct Counts {
 
 impl Sqs {
     pub(super) fn new(clock: ManualClock, order: Order) -> Self {
-        let shared = Shared {
-            order,
-            numbers: 0,
-            messages: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            in_flight: 0,
-            counts: Counts::default(),
-        };
-        Self { clock, shared: Arc::new(Mutex::new(shared)), sent: Arc::default() }
+        let shared = Mutex::new(Shared { order, ..Shared::default() });
+        Self { clock, shared: Arc::new(shared), sent: Arc::default() }
     }
 
     /// Takes what is due, as a receive of the event source mapping does.
@@ -157,7 +151,9 @@ impl Sqs {
         shared.counts.requests += chunks(entries.iter().map(|entry| entry.body.len()));
         let ids: Vec<_> = entries.into_iter().map(|entry| shared.add(entry, now)).collect();
         drop(shared);
-        ids.iter().for_each(|_| self.sent.notify_one());
+        for _ in &ids {
+            self.sent.notify_one();
+        }
         ids
     }
 
@@ -292,8 +288,7 @@ impl QueueReceiver for Sqs {
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         let (shared, now) = (self.lock(), self.clock.monotonic());
-        let is_visible = |stored: &&Stored| stored.visible_from <= now;
-        let visible = shared.messages.values().filter(is_visible).count() as u64;
+        let visible = shared.messages.values().filter(|stored| stored.visible_from <= now).count() as u64;
         let in_flight = shared.in_flight as u64;
         let delayed = (shared.messages.len() as u64).saturating_sub(visible + in_flight);
         Ok(QueueCounts { visible, delayed, in_flight })

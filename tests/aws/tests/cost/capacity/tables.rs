@@ -118,12 +118,12 @@ pub(super) fn failing(case: &Case, run: &Measured) -> String {
         ("messages in flight, at most", run.queue.in_flight_most.to_string()),
         ("invocations of `deliver` until all is delivered", run.invocations.count.to_string()),
         ("their time", format!("{} s", whole(run.invocations.time.as_secs_f64()))),
-        ("all delivered, each once", format!("{} s after the end", (end - SILENCE).as_secs())),
+        ("all delivered, each once", format!("{} s after the end", end.saturating_sub(SILENCE).as_secs())),
     ];
     let mut table = format!("| {} | |\n|---|---|\n", case.name);
-    rows.iter().for_each(|(name, value)| {
+    for (name, value) in rows {
         let _ = writeln!(table, "| {name} | {value} |");
-    });
+    }
     table
 }
 
