@@ -44,7 +44,7 @@ pub(crate) fn month_at_three_loads(outcomes: &[Outcome]) -> String {
     let columns = loads(LOG_PER_MILLION).map(|load| {
         let millions = load.events_per_second * SECONDS_PER_MONTH / 1e6;
         let outcome = outcomes.iter().find(|outcome| outcome.name == load.scenario).expect("a scenario");
-        let deliveries = Dollars::per_million(&outcome.bill).total() * millions;
+        let deliveries = Dollars::per_million(outcome).total() * millions;
         // A file a minute, each with an invocation, is the least that some events cost.
         let logged = load.log_per_million * millions + LOG_FILES_MONTH;
         let rows = [deliveries, logged, IDLE, out_per_million() * millions, ALARMS_AND_METRICS];

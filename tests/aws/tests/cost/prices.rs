@@ -1,11 +1,11 @@
 //! From requests to dollars: AWS's list prices in us-east-1, without the free tier, as of 2026.
 
 use crate::bill::{Bill, Requests};
-use crate::scenario::DELIVERED;
+use crate::scenario::{DELIVERED, Outcome};
 use crate::world::{WAKE_LOOK, WAKE_REST};
 
 /// One SQS request of up to 64 KB, standard queues. <https://aws.amazon.com/sqs/pricing/>
-const SQS_REQUEST: f64 = 0.40 / MILLION;
+pub(crate) const SQS_REQUEST: f64 = 0.40 / MILLION;
 
 /// One PUT or LIST of S3 Standard. <https://aws.amazon.com/s3/pricing/>
 const S3_PUT: f64 = 5.0 / MILLION;
@@ -28,8 +28,8 @@ const MINUTES_PER_MONTH: f64 = 43_200.0;
 pub(crate) const SECONDS_PER_MONTH: f64 = MINUTES_PER_MONTH * 60.0;
 
 /// The template's memory, in GB.
-const PUBLISH_GB: f64 = 0.25;
-const DELIVER_GB: f64 = 0.5;
+pub(crate) const PUBLISH_GB: f64 = 0.25;
+pub(crate) const DELIVER_GB: f64 = 0.5;
 const WAKE_GB: f64 = 0.25;
 const MONITOR_GB: f64 = 0.125;
 const RECORD_GB: f64 = 1.0;
@@ -37,7 +37,7 @@ const RECORD_GB: f64 = 1.0;
 /// The assumed length of an invocation, which is not measured. S3 and SQS answer in some 10 ms, an endpoint
 /// in 100 ms, and the events of one batch are posted side by side. Our own CPU is below a millisecond
 /// (`tests/bench/cold_start`).
-const PUBLISH_SECONDS: f64 = 0.025;
+pub(crate) const PUBLISH_SECONDS: f64 = 0.025;
 pub(crate) const DELIVER_SECONDS: f64 = 0.120;
 const WAKE_SECONDS: f64 = 0.060;
 const MERGE_SECONDS: f64 = 0.050;
@@ -92,10 +92,10 @@ pub(crate) struct Dollars {
 
 impl Dollars {
     /// The price of a million deliveries, at the rate of a scenario's bill.
-    pub(crate) fn per_million(bill: &Bill) -> Self {
+    pub(crate) fn per_million(Outcome { bill, deliver_seconds, .. }: &Outcome) -> Self {
         let all = bill.requests();
         let publish = number(bill.publish_invocations) * invocation(PUBLISH_GB, PUBLISH_SECONDS);
-        let deliver = number(bill.deliver_invocations) * invocation(DELIVER_GB, DELIVER_SECONDS);
+        let deliver = number(bill.deliver_invocations) * invocation(DELIVER_GB, *deliver_seconds);
         let thousands = MILLION / DELIVERED as f64;
         Self {
             sqs: number(all.sqs()) * SQS_REQUEST * thousands,
@@ -141,7 +141,8 @@ pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
     rows.map(|(name, minute)| (name, minute * MINUTES_PER_MONTH))
 }
 
-fn invocation(gb: f64, seconds: f64) -> f64 {
+/// One invocation of so much memory and so long.
+pub(crate) fn invocation(gb: f64, seconds: f64) -> f64 {
     INVOCATION + gb * seconds * GB_SECOND
 }
 

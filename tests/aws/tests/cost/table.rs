@@ -25,7 +25,7 @@ const MONTH: &str = "\
 /// The requests of each scenario.
 pub(crate) fn requests(outcomes: &[Outcome]) -> String {
     let mut table = REQUESTS.to_owned();
-    for Outcome { name, bill, posts } in outcomes {
+    for Outcome { name, bill, posts, .. } in outcomes {
         let all = bill.requests();
         let counts = [
             bill.publish.sends,
@@ -51,8 +51,8 @@ pub(crate) fn requests(outcomes: &[Outcome]) -> String {
 /// The cost of each scenario.
 pub(crate) fn dollars(outcomes: &[Outcome]) -> String {
     let mut table = DOLLARS.to_owned();
-    for Outcome { name, bill, .. } in outcomes {
-        let dollars = Dollars::per_million(bill);
+    for outcome in outcomes {
+        let (name, dollars) = (outcome.name, Dollars::per_million(outcome));
         let Dollars { sqs, s3, lambda } = dollars;
         let _ = writeln!(table, "| {name} | ${sqs:.2} | ${s3:.2} | ${lambda:.2} | ${:.2} |", dollars.total());
     }

@@ -36,7 +36,7 @@ use crate::event::{events_in, status_of};
 mod log;
 
 /// Greatest age of a topic before a function looks it up again: the template's default.
-const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
+pub(crate) const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Greatest age of the pressure before a function reads it again, as `infra/lambda` wires it.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
@@ -45,10 +45,10 @@ const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 pub(crate) const BATCH_MAX: usize = 10;
 
 /// The visibility timeout of the delivery queue in the template.
-const VISIBILITY: Duration = Duration::from_secs(730);
+pub(crate) const VISIBILITY: Duration = Duration::from_secs(730);
 
 /// The timeout of deliver in the template.
-const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
+pub(crate) const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Requests of a run of wake that looks for work and finds none: the lease is read, taken and given back, the
 /// pressure read; what is parked, forced, held, temporary, to be replayed and to be told, and links that are
@@ -60,7 +60,7 @@ pub(crate) const WAKE_LOOK: Requests =
 pub(crate) const WAKE_REST: Requests =
     Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 0, gets: 2 };
 
-const TOPIC: &str = "orders";
+pub(crate) const TOPIC: &str = "orders";
 const STATE: &str = "state";
 const DELIVERIES: &str = "deliveries";
 const LOG: &str = "log";
@@ -369,12 +369,13 @@ fn settings(endpoint: &str) -> AwsSettings {
     .expect("settings that make sense")
 }
 
-fn record(subscriptions: &Value) -> TopicRecord {
+/// The topic's record with these subscriptions.
+pub(crate) fn record(subscriptions: &Value) -> TopicRecord {
     let settings = records::topic_settings(json!({ "subscriptions": subscriptions }));
     let record = records::topic_record(topic_name(), settings, START);
     record.identified(None, START, || CreationId::new([7; CREATION_ID_BYTES]))
 }
 
-fn topic_name() -> TopicName {
+pub(crate) fn topic_name() -> TopicName {
     records::topic_name(TOPIC)
 }

@@ -1,0 +1,104 @@
+//! What AWS carries with posthaste. Many invocations of the real deliver run at once on the manual clock, as
+//! Lambda's pollers run them. docs/src/operating/aws-capacity.md shows every table, and is held to it here.
+
+mod case;
+mod clockwork;
+mod endpoints;
+mod formula;
+mod lambda;
+mod loads;
+mod published;
+mod queue;
+mod tables;
+
+use std::thread;
+use std::time::Duration;
+
+use case::{Case, Measured};
+use loads::{FAILING, HEALTHY, LIMITED, RATE, SLOW, SUSTAINED};
+
+use crate::world::BATCH_MAX;
+
+/// The page that shows the tables.
+const PAGE: &str = include_str!("../../../../docs/src/operating/aws-capacity.md");
+
+/// The longest wait of a healthy endpoint's event where one setting bounds what a slow one takes.
+const BOUNDED_WAIT_MAX: Duration = Duration::from_millis(1_250);
+
+/// Room for the functions' unoptimised futures, and more.
+const STACK_BYTES: usize = 16 << 20;
+
+fn assert_shown(table: &str) {
+    assert!(PAGE.contains(table), "docs/src/operating/aws-capacity.md does not show this:\n{table}");
+}
+
+/// Runs all of them side by side, each on a clock of its own. In none is anything lost, or delivered twice.
+fn run(cases: &[Case]) -> Vec<Measured> {
+    thread::scope(|scope| {
+        let run = |case: Case| {
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            thread.spawn_scoped(scope, move || case.run()).expect("a thread")
+        };
+        let threads: Vec<_> = cases.iter().map(|case| run(*case)).collect();
+        let measured: Vec<_> =
+            threads.into_iter().map(|thread| thread.join().expect("a run that ends")).collect();
+        cases.iter().zip(&measured).for_each(|(case, measured)| measured.assert_whole(case));
+        measured
+    })
+}
+
+#[test]
+fn the_rule_of_thumb_is_a_table() {
+    assert_shown(&tables::thumb());
+}
+
+#[test]
+fn invocations_times_requests_by_their_time_are_the_deliveries_of_a_second() {
+    let measured = run(&HEALTHY);
+    // A backlog in full batches ends with the formula's figure; one that is not always there, below it.
+    let full = |invocations, seconds| Some(formula::per_second(invocations, BATCH_MAX, seconds));
+    let by_formula = [
+        full(5, 0.1),
+        full(50, 0.1),
+        None,
+        full(50, 1.0),
+        full(50, 10.0),
+        Some(formula::per_second_of_one(10, 100, 0.1)),
+        None,
+        None,
+        None,
+    ];
+    for (run, formula) in measured.iter().zip(by_formula) {
+        assert!(formula.is_none_or(|it| (run.per_second() / it - 1.0).abs() < 1e-9), "{}", run.per_second());
+    }
+    assert_shown(&tables::healthy(&HEALTHY, &measured, &by_formula));
+}
+
+#[test]
+fn a_slow_endpoint_delays_healthy_ones_unless_its_rate_or_the_batches_are_bounded() {
+    let measured = run(&SLOW);
+    let longest = |n: usize| *measured[n].healthy_waits(&SLOW[n]).last().expect("a delivery");
+    let [quick, slow, rate, many, small, plain] = [0, 1, 2, 3, 4, 5].map(longest);
+    assert!([quick, rate, many, small].iter().all(|wait| *wait <= BOUNDED_WAIT_MAX));
+    assert!([slow, plain].iter().all(|wait| *wait > BOUNDED_WAIT_MAX));
+    assert_shown(&tables::slow(&SLOW, &measured));
+}
+
+#[test]
+fn a_rate_holds_over_fifty_invocations() {
+    let measured = run(&LIMITED);
+    assert!(measured[1].most_in_a_second() as f64 <= RATE);
+    assert_shown(&tables::limited(&LIMITED, &measured));
+}
+
+#[test]
+fn silent_endpoints_cost_little_more_with_time_and_lose_nothing() {
+    let measured = run(&FAILING);
+    assert_shown(&tables::failing(&FAILING[0], &measured[0]));
+}
+
+#[test]
+fn five_thousand_events_a_second_need_and_cost_so_much() {
+    let measured = run(&SUSTAINED);
+    assert_shown(&tables::sustained(&SUSTAINED, &measured));
+}

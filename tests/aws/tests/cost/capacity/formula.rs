@@ -1,0 +1,77 @@
+//! Rules of thumb, and what follows from a measured run for 5,000 events a second.
+
+use super::case::{Case, Measured};
+use super::lambda::QUICK;
+use crate::prices::{DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, SQS_REQUEST, invocation};
+
+/// `RequestsPerLinkStart` and `WaitingPerConnection`, and the most of one subscription: three quarters of
+/// `RequestsPerLinkMax`.
+const AT_ONCE_START: usize = 10;
+const WAITING_PER_CONNECTION: usize = 20;
+const AT_ONCE_MAX: usize = 48;
+
+/// The load that is planned for, in events a second.
+pub(super) const EVENTS_PER_SECOND: f64 = 5_000.0;
+
+const SECONDS_PER_MONTH: f64 = 30.0 * 86_400.0;
+
+const MILLION: f64 = 1e6;
+
+/// Deliveries a second of invocations that each make so many requests at once, with full batches.
+pub(super) fn per_second(invocations: usize, batch: usize, answer_seconds: f64) -> f64 {
+    invocations as f64 * batch as f64 / (answer_seconds + own_seconds())
+}
+
+/// The same where an invocation has more requests for one subscription than may be open at once.
+pub(super) fn per_second_of_one(invocations: usize, requests: usize, answer_seconds: f64) -> f64 {
+    let rounds = requests.div_ceil(at_once(requests)) as f64;
+    invocations as f64 * requests as f64 / (rounds * answer_seconds + own_seconds())
+}
+
+/// The requests of one subscription that are open at once, of so many in an invocation.
+fn at_once(requests: usize) -> usize {
+    let waiting = requests.saturating_sub(AT_ONCE_START);
+    (AT_ONCE_START + waiting / WAITING_PER_CONNECTION).min(AT_ONCE_MAX)
+}
+
+/// The time of an invocation beside that of the endpoint.
+fn own_seconds() -> f64 {
+    DELIVER_SECONDS - QUICK.as_secs_f64()
+}
+
+/// What a load needs, and its price.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// Invocations at once.
+    pub(super) publish: f64,
+    pub(super) deliver: f64,
+    /// Messages.
+    pub(super) in_flight: f64,
+    pub(super) gb: f64,
+    /// Dollars.
+    pub(super) million: f64,
+    pub(super) month: f64,
+}
+
+impl Needs {
+    /// The needs of [`EVENTS_PER_SECOND`], in proportion to a run.
+    pub(super) fn of(case: &Case, measured: &Measured) -> Self {
+        let events = case.events as f64;
+        let per_event = |count: f64| count / events;
+        let invocations = per_event(f64::from(measured.invocations.count));
+        let publishes = 1.0 / case.per_request as f64;
+        let publish = (EVENTS_PER_SECOND * publishes * PUBLISH_SECONDS).ceil();
+        let deliver = (EVENTS_PER_SECOND * invocations * measured.seconds()).ceil();
+        let dollars = per_event(measured.queue.requests as f64) * SQS_REQUEST
+            + publishes * invocation(PUBLISH_GB, PUBLISH_SECONDS)
+            + invocations * invocation(DELIVER_GB, measured.seconds());
+        Self {
+            publish,
+            deliver,
+            in_flight: deliver * measured.batch(),
+            gb: publish * PUBLISH_GB + deliver * DELIVER_GB,
+            million: dollars * MILLION,
+            month: dollars * EVENTS_PER_SECOND * SECONDS_PER_MONTH,
+        }
+    }
+}

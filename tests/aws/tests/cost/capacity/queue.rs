@@ -1,0 +1,296 @@
+//! A model of an SQS standard queue in memory, on the manual clock: fair as AWS documents it, or plain.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use posthaste_core::model::Timestamp;
+use posthaste_ports::{
+    Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
+    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+};
+use posthaste_testkit::ManualClock;
+use tokio::sync::Notify;
+
+/// A group is noisy with more than one in so many of the messages in flight.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
+const NOISY_ONE_IN: usize = 10;
+
+/// A group with fewer messages in flight is never noisy (the same page).
+const NOISY_MIN: usize = 30;
+
+/// Bytes that are billed as one request.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The order in which messages are given out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// As they became due.
+    Plain,
+    /// The same, but those of noisy groups last.
+    #[default]
+    Fair,
+}
+
+/// The delivery queue and the dead-letter queue. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Sqs {
+    clock: ManualClock,
+    shared: Arc<Mutex<Shared>>,
+    /// Wakes pollers that wait for a message.
+    sent: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    order: Order,
+    numbers: u64,
+    messages: BTreeMap<u64, Stored>,
+    groups: BTreeMap<Option<String>, Group>,
+    in_flight: usize,
+    counts: Counts,
+}
+
+/// The messages of a group.
+#[derive(Debug, Default)]
+struct Group {
+    /// All of them by the time from which they are visible.
+    by_time: BTreeSet<(Duration, u64)>,
+    in_flight: usize,
+}
+
+#[derive(Debug)]
+struct Stored {
+    message: OutgoingMessage,
+    visible_from: Duration,
+    receives: u32,
+    sent_at: Timestamp,
+    is_in_flight: bool,
+}
+
+/// Totals of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    /// Requests to SQS, in chunks of 64 KB.
+    pub(super) requests: u64,
+    /// Messages of the dead-letter queue.
+    pub(super) dead: usize,
+    /// The most messages that were in flight at once.
+    pub(super) in_flight_most: usize,
+}
+
+impl Sqs {
+    pub(super) fn new(clock: ManualClock, order: Order) -> Self {
+        let shared = Mutex::new(Shared { order, ..Shared::default() });
+        Self { clock, shared: Arc::new(shared), sent: Arc::default() }
+    }
+
+    /// Takes what is due, as a receive of the event source mapping does.
+    pub(super) fn take(&self, max: usize, visibility: Duration) -> Vec<ReceivedMessage> {
+        let now = self.clock.monotonic();
+        let mut shared = self.lock();
+        let mut taken: Vec<ReceivedMessage> = Vec::new();
+        while taken.len() < max
+            && let Some(number) = shared.next(now)
+        {
+            let stored = shared.receive(number, now + visibility);
+            taken.push(ReceivedMessage {
+                id: MessageId(number.to_string()),
+                receipt: Receipt(format!("{number} {}", stored.receives)),
+                body: stored.message.body.clone(),
+                receive_count: stored.receives,
+                sent_at: stored.sent_at,
+            });
+        }
+        if !taken.is_empty() {
+            shared.counts.requests += chunks(taken.iter().map(|message| message.body.len()));
+        }
+        taken
+    }
+
+    /// Deletes messages, as the mapping does after an invocation: ten in one request.
+    pub(super) fn delete(&self, receipts: &[Receipt]) {
+        let mut shared = self.lock();
+        receipts.iter().filter_map(held).for_each(|held| shared.remove(held));
+        shared.counts.requests += u64::from(!receipts.is_empty());
+    }
+
+    /// Waits until there may be something to take.
+    pub(super) async fn arrival(&self) {
+        let now = self.clock.monotonic();
+        let due = self.lock().groups.values().filter_map(|group| group.first_after(now)).min();
+        let due = async {
+            match due {
+                Some(due) => self.clock.sleep(due.saturating_sub(now)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! { biased; () = self.sent.notified() => {}, () = due => {} }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    /// The number of messages in flight.
+    pub(super) fn in_flight(&self) -> usize {
+        self.lock().in_flight
+    }
+
+    /// The messages that are in the queue, in flight or not.
+    pub(super) fn take_messages(&self) -> Vec<OutgoingMessage> {
+        let mut shared = self.lock();
+        shared.groups.clear();
+        std::mem::take(&mut shared.messages).into_values().map(|stored| stored.message).collect()
+    }
+
+    fn send(&self, entries: Vec<OutgoingMessage>) -> Vec<MessageId> {
+        let now = (self.clock.monotonic(), self.clock.now());
+        let mut shared = self.lock();
+        shared.counts.requests += chunks(entries.iter().map(|entry| entry.body.len()));
+        let ids: Vec<_> = entries.into_iter().map(|entry| shared.add(entry, now)).collect();
+        drop(shared);
+        for _ in &ids {
+            self.sent.notify_one();
+        }
+        ids
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock()
+    }
+}
+
+/// The requests that bodies of so many bytes are billed as.
+fn chunks(bytes: impl Iterator<Item = usize>) -> u64 {
+    u64::try_from(bytes.sum::<usize>().div_ceil(CHUNK_BYTES)).expect("a small number")
+}
+
+/// The number of the message, and that of the receive.
+fn held(receipt: &Receipt) -> Option<(u64, u32)> {
+    let (number, receives) = receipt.0.split_once(' ')?;
+    Some((number.parse().ok()?, receives.parse().ok()?))
+}
+
+impl Group {
+    fn first_due(&self, now: Duration) -> Option<(Duration, u64)> {
+        self.by_time.first().copied().filter(|(from, _)| *from <= now)
+    }
+
+    fn first_after(&self, now: Duration) -> Option<Duration> {
+        self.by_time.range((now, u64::MAX)..).next().map(|(from, _)| *from)
+    }
+}
+
+impl Shared {
+    fn add(&mut self, message: OutgoingMessage, (now, sent_at): (Duration, Timestamp)) -> MessageId {
+        self.numbers += 1;
+        let visible_from = now + Duration::from_secs(message.delay_secs.into());
+        let group = self.groups.entry(message.group.clone()).or_default();
+        group.by_time.insert((visible_from, self.numbers));
+        let stored = Stored { message, visible_from, receives: 0, sent_at, is_in_flight: false };
+        self.messages.insert(self.numbers, stored);
+        MessageId(self.numbers.to_string())
+    }
+
+    /// The message that is given out next: the first of a quiet group, or else of the noisy group with the
+    /// fewest in flight.
+    fn next(&self, now: Duration) -> Option<u64> {
+        let due = self.groups.values().filter_map(|group| Some((group, group.first_due(now)?)));
+        let rank = |(group, first): (&Group, (Duration, u64))| {
+            let is_noisy = group.in_flight >= NOISY_MIN && group.in_flight * NOISY_ONE_IN > self.in_flight;
+            let is_last = is_noisy && self.order == Order::Fair;
+            (is_last.then_some(group.in_flight), first)
+        };
+        due.map(rank).min().map(|(_, (_, number))| number)
+    }
+
+    fn receive(&mut self, number: u64, hidden_until: Duration) -> &Stored {
+        self.land(number);
+        self.show_from(number, hidden_until);
+        let stored = self.messages.get_mut(&number).expect("a message");
+        stored.receives += 1;
+        stored.is_in_flight = true;
+        self.groups.get_mut(&stored.message.group).expect("a group").in_flight += 1;
+        self.in_flight += 1;
+        self.counts.in_flight_most = self.counts.in_flight_most.max(self.in_flight);
+        stored
+    }
+
+    /// The message becomes visible then.
+    fn show_from(&mut self, number: u64, from: Duration) {
+        let stored = self.messages.get_mut(&number).expect("a message");
+        let group = self.groups.get_mut(&stored.message.group).expect("a group");
+        group.by_time.remove(&(stored.visible_from, number));
+        group.by_time.insert((from, number));
+        stored.visible_from = from;
+    }
+
+    /// The message is no longer in flight.
+    fn land(&mut self, number: u64) {
+        let stored = self.messages.get_mut(&number).expect("a message");
+        if std::mem::take(&mut stored.is_in_flight) {
+            self.in_flight -= 1;
+            self.groups.get_mut(&stored.message.group).expect("a group").in_flight -= 1;
+        }
+    }
+
+    fn remove(&mut self, (number, receives): (u64, u32)) {
+        if self.messages.get(&number).is_some_and(|stored| stored.receives == receives) {
+            self.land(number);
+            let stored = self.messages.remove(&number).expect("a message");
+            let group = self.groups.get_mut(&stored.message.group).expect("a group");
+            group.by_time.remove(&(stored.visible_from, number));
+        }
+    }
+}
+
+impl QueueSender for Sqs {
+    async fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        Ok(self.send(entries).into_iter().map(Ok).collect())
+    }
+}
+
+impl QueueReceiver for Sqs {
+    async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        Ok(self.take(request.max, request.visibility))
+    }
+
+    /// The mapping deletes what the invocation does not report as failed.
+    async fn acknowledge(&self, _: &Receipt) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// A request for the successors, and one for the message.
+    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+        let (own, dead): (Vec<_>, Vec<_>) =
+            successors.into_iter().partition(|next| next.to == QueueName::Deliveries);
+        self.lock().counts.dead += dead.len();
+        if !own.is_empty() {
+            self.send(own.into_iter().map(|next| next.message).collect());
+        }
+        self.delete(std::slice::from_ref(receipt));
+        Ok(())
+    }
+
+    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+        let gone = || PortError::new("change", ErrorKind::NotFound);
+        let (number, _) = held(receipt).ok_or_else(gone)?;
+        let from = self.clock.monotonic() + visibility;
+        let mut shared = self.lock();
+        shared.counts.requests += 1;
+        shared.messages.contains_key(&number).then(|| shared.show_from(number, from)).ok_or_else(gone)
+    }
+
+    async fn counts(&self) -> Result<QueueCounts, PortError> {
+        let (shared, now) = (self.lock(), self.clock.monotonic());
+        let visible = shared.messages.values().filter(|stored| stored.visible_from <= now).count() as u64;
+        let in_flight = shared.in_flight as u64;
+        let delayed = (shared.messages.len() as u64).saturating_sub(visible + in_flight);
+        Ok(QueueCounts { visible, delayed, in_flight })
+    }
+}
