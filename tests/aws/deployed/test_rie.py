@@ -285,6 +285,8 @@ class Binaries(unittest.TestCase):
         variables = {**queues, **pressure, "NOTICES_TOPIC": "ops"}
         with self.run_function("monitor", timeout_secs=8, **variables) as monitor:
             self.assertIsNone(monitor.invoke(SCHEDULED))
+            # Nothing waits, and CloudWatch would bill each metric.
+            self.assertNotIn("CloudWatchMetrics", monitor.logged())
         state = json.loads(self.read(self.state, "pressure.json"))
         self.assertTrue(state["monitored"])
         self.assertEqual(state["firstStepMs"], 7000)
