@@ -31,6 +31,7 @@ TEXTS = {
     "LinkSettings": '{"glitches":4}',
     "ManagePublicUrl": "https://manage.example.com/",
     "NoticesTopic": "ops",
+    "PagingTopicArn": "arn:aws:sns:us-east-1:123456789012:pager",
     "PressureInterval": "20",
     "PressureSettings": '{"SubmissionQueueHighThreshold":20000}',
     "WebhookOrigin": "hooks.example.com",
@@ -83,9 +84,16 @@ class Stack:
         self.parameters = {
             name: str(given.get(name, one.get("Default"))) for name, one in template["Parameters"].items()
         }
-        self.transformed = _transform(template, self.parameters)
-        self._conditions = self.transformed.get("Conditions", {})
-        self.resources = {
+        self._conditions = template.get("Conditions", {})
+
+    @functools.cached_property
+    def transformed(self):
+        """The template that SAM makes of it."""
+        return _transform(self.written, self.parameters)
+
+    @functools.cached_property
+    def resources(self):
+        return {
             name: self._resolve({**one, "Properties": one.get("Properties", {})})
             for name, one in self.transformed["Resources"].items()
             if self._holds(one.get("Condition"))
@@ -143,6 +151,11 @@ class Stack:
             return str(self._resolve(text)) in texts
         if name == "Fn::Not":
             return not self._resolve(argument[0])
+        if name == "Fn::And":
+            return all(map(self._resolve, argument))
+        if name == "Fn::Join":
+            separator, parts = argument
+            return separator.join(map(str, self._resolve(parts)))
         raise NotImplementedError(f"{name}: teach stack.py what it means")
 
     def _named(self, name):

@@ -13,11 +13,15 @@ import stack
 import tools
 
 
+AWS_PAGE = stack.ROOT / "docs/src/operating/aws.md"
+
+
 def problems(template):
-    """What our rules say, with defaults and with everything set that can be set: pairs of a rule and a
-    sentence."""
-    variants = (stack.defaults(template), stack.everything(template))
-    return [problem for given in variants for problem in rules.broken(stack.Stack(template, given))]
+    """What our rules say, with defaults and with everything set that can be set, and so with each level of
+    alarms: pairs of a rule and a sentence."""
+    defaults, everything = stack.defaults(template), stack.everything(template)
+    for given in (defaults, everything, {**everything, "Alarms": "all"}, {**defaults, "Alarms": "none"}):
+        yield from rules.broken(stack.Stack(template, given))
 
 
 def broken(*ways):
@@ -29,13 +33,27 @@ def broken(*ways):
 
 class OurRules(unittest.TestCase):
     def test_the_template_keeps_every_rule(self):
-        self.assertEqual(problems(stack.read()), [])
+        self.assertEqual(list(problems(stack.read())), [])
 
     def test_each_rule_names_what_breaks_it(self):
         for name, ways in breaks.BREAKS.items():
             for number, break_it in enumerate(ways):
                 with self.subTest(rule=name, way=number):
-                    self.assertIn(name, dict(problems(broken(break_it))))
+                    named = (rule for rule, _ in problems(broken(break_it)))
+                    self.assertTrue(any(rule == name for rule in named))
+
+    def test_the_variants_have_each_level_of_alarms(self):
+        template = stack.read()
+        self.assertEqual(stack.Stack(template, stack.defaults(template)).parameters["Alarms"], "all")
+        self.assertEqual(stack.everything(template)["Alarms"], "essential")
+
+    def test_the_page_says_what_alarms_and_metrics_cost(self):
+        template = stack.read()
+        for level in rules.alarms.LEVELS:
+            for paging in ("", stack.TEXTS["PagingTopicArn"]) if level != "none" else ("",):
+                given = {**stack.defaults(template), "Alarms": level, "PagingTopicArn": paging}
+                row = rules.alarms.row_of_the_page(stack.Stack(template, given))
+                self.assertTrue(row in AWS_PAGE.read_text().splitlines(), row)
 
     def test_each_rule_can_be_broken(self):
         # The one that reads two files beside the template is broken below.
