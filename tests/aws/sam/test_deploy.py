@@ -2,6 +2,7 @@
 function that needs the admin key is given its digest alone, and later deployments keep what was given."""
 
 import hashlib
+import json
 import sys
 import tempfile
 import tomllib
@@ -66,6 +67,23 @@ class Deploy(unittest.TestCase):
             variables = function["Environment"]["Variables"]
             self.assertEqual(variables.get("ADMIN_KEY_SHA256"), digest if name == "ManageFunction" else None)
             self.assertNotIn(self.key, str(function))
+
+    def test_a_level_of_alarms_is_chosen_and_left_again(self):
+        for level, count in (("none", 0), ("essential", 10), ("all", 31)):
+            self.checkout.run(f"sam deploy --parameter-overrides Alarms={level}", **self.environment)
+            with self.subTest(level=level):
+                self.assertEqual((len(self.alarms()), len(self.alarms_of_the_dashboard())), (count, count))
+
+    def alarms(self):
+        pages = self.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=STACK)
+        return [alarm for page in pages for alarm in page["MetricAlarms"]]
+
+    def alarms_of_the_dashboard(self):
+        cloudwatch = self.client("cloudwatch")
+        [one] = cloudwatch.list_dashboards(DashboardNamePrefix=STACK)["DashboardEntries"]
+        body = cloudwatch.get_dashboard(DashboardName=one["DashboardName"])["DashboardBody"]
+        widgets = (widget["properties"] for widget in json.loads(body)["widgets"])
+        return [arn for properties in widgets for arn in properties.get("alarms", [])]
 
     def test_later_deployments_keep_what_they_do_not_name(self):
         before = self.variables("ManageFunction")
