@@ -74,8 +74,8 @@ async fn every_number_of_the_probe_reaches_its_resource() {
 
 #[tokio::test]
 async fn a_calm_sample_on_aws_sets_each_gauge_to_zero() {
-    // A gauge at zero is not written there (shared/aws/src/telemetry), so that an idle stack has no metrics of
-    // its own, which CloudWatch would bill. tests/aws/template counts on it.
+    // A gauge at zero is not written there (shared/aws/src/telemetry), so that an idle stack has no metrics
+    // of its own, which CloudWatch would bill. tests/aws/template counts on it.
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();

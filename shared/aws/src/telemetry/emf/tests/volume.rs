@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Ten minutes of invocations of an instance: the bytes of its metrics with a line for each invocation, and as
-/// they are written.
+/// Ten minutes of invocations of an instance: the bytes of its metrics with a line for each invocation, and
+/// as they are written.
 fn bytes(gap: Duration, invocation: impl Fn(u64)) -> (usize, usize) {
     let [each, kept] = [(); 2].map(|()| Emf::new("posthaste", MetricsBy::Stack));
     let (mut bytes_each, mut bytes_kept) = (0, 0);
