@@ -10,6 +10,7 @@ use tracing::level_filters::LevelFilter;
 mod emf;
 mod log;
 mod metrics_by;
+mod pace;
 
 use emf::Emf;
 pub use metrics_by::MetricsBy;
@@ -46,10 +47,18 @@ pub fn start(settings: &TelemetrySettings) {
     let _ = metrics::set_global_recorder(recorder);
 }
 
-/// Writes the metrics since the last flush.
-pub(crate) fn flush(now: Timestamp) {
-    let Some(recorder) = RECORDER.get() else { return };
-    let documents = recorder.drain(now);
+/// Writes what an earlier invocation left, before one begins.
+pub(crate) fn begin(now: Timestamp) {
+    write(|recorder| recorder.begin(now));
+}
+
+/// Writes metrics at the end of an invocation: all of them, or those that must not wait.
+pub(crate) fn end(now: Timestamp) {
+    write(|recorder| recorder.end(now));
+}
+
+fn write(lines: impl FnOnce(&Emf) -> Vec<u8>) {
+    let documents = RECORDER.get().map(lines).unwrap_or_default();
     if documents.is_empty() {
         return;
     }

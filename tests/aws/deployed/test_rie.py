@@ -157,6 +157,8 @@ class Binaries(unittest.TestCase):
         with self.publish() as publish:
             event = cloud_event("1")
             accepted = publish.invoke(event_of_producer("orders", key, event))
+            # A young instance writes its metrics at once.
+            self.assertIn('"PublishSuccessCount":1', publish.logged())
             unknown = publish.invoke(event_of_producer("nowhere", key, event))
         counts = {"acceptedEvents": 1, "matchedSubscriptions": 1, "unmatchedEvents": 0}
         self.assertEqual((accepted["statusCode"], json.loads(text_of(accepted))), (200, counts))
@@ -285,6 +287,8 @@ class Binaries(unittest.TestCase):
         variables = {**queues, **pressure, "NOTICES_TOPIC": "ops"}
         with self.run_function("monitor", timeout_secs=8, **variables) as monitor:
             self.assertIsNone(monitor.invoke(SCHEDULED))
+            # Nothing waits, and CloudWatch would bill each metric.
+            self.assertNotIn("CloudWatchMetrics", monitor.logged())
         state = json.loads(self.read(self.state, "pressure.json"))
         self.assertTrue(state["monitored"])
         self.assertEqual(state["firstStepMs"], 7000)

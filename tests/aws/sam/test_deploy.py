@@ -2,6 +2,8 @@
 function that needs the admin key is given its digest alone, and later deployments keep what was given."""
 
 import hashlib
+import json
+import re
 import sys
 import tempfile
 import tomllib
@@ -12,9 +14,10 @@ import boto3
 import page
 from checkout import ROOT, Checkout
 
-sys.path.append(str(ROOT / "infra" / "localstack"))
+sys.path += [str(ROOT / "infra" / "localstack"), str(ROOT / "tests" / "aws" / "template")]
 
 import emulator  # noqa: E402
+import stack  # noqa: E402
 
 STACK = "posthaste"
 
@@ -67,6 +70,43 @@ class Deploy(unittest.TestCase):
             self.assertEqual(variables.get("ADMIN_KEY_SHA256"), digest if name == "ManageFunction" else None)
             self.assertNotIn(self.key, str(function))
 
+    def test_a_level_of_alarms_is_chosen_and_left_again(self):
+        for level, count in (("none", 0), ("essential", 10), ("all", 31)):
+            self.checkout.run(f"sam deploy --parameter-overrides Alarms={level}", **self.environment)
+            with self.subTest(level=level):
+                self.assertEqual((len(self.alarms()), len(self.alarms_of_the_dashboard())), (count, count))
+
+    def test_the_pager_rings_while_an_essential_alarm_is_on(self):
+        # The emulator's CloudFormation knows no composite alarms, and its CloudWatch does.
+        cloudwatch = self.client("cloudwatch")
+        resources = self.client("cloudformation").describe_stack_resources(StackName=STACK)["StackResources"]
+        names = {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in resources}
+        arns = {one["AlarmName"]: one["AlarmArn"] for one in self.alarms()}
+        rule = re.sub(r"(\w+)\.Arn", lambda found: arns[names[found[1]]], rule_of_the_pager())
+        cloudwatch.put_composite_alarm(AlarmName="pager", AlarmRule=rule)
+
+        def pager_after(alarm, state):
+            cloudwatch.set_alarm_state(AlarmName=names[alarm], StateValue=state, StateReason="a test")
+            found = cloudwatch.describe_alarms(AlarmNames=["pager"], AlarmTypes=["CompositeAlarm"])
+            return found["CompositeAlarms"][0]["StateValue"]
+
+        self.assertEqual(pager_after("RedriveAlarm", "ALARM"), "OK")
+        self.assertEqual(pager_after("ManageUrlErrorsAlarm", "ALARM"), "ALARM")
+        self.assertEqual(pager_after("WakeSilentAlarm", "ALARM"), "ALARM")
+        self.assertEqual(pager_after("ManageUrlErrorsAlarm", "OK"), "ALARM")
+        self.assertEqual(pager_after("WakeSilentAlarm", "OK"), "OK")
+
+    def alarms(self):
+        pages = self.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=STACK)
+        return [alarm for page in pages for alarm in page["MetricAlarms"]]
+
+    def alarms_of_the_dashboard(self):
+        cloudwatch = self.client("cloudwatch")
+        [one] = cloudwatch.list_dashboards(DashboardNamePrefix=STACK)["DashboardEntries"]
+        body = cloudwatch.get_dashboard(DashboardName=one["DashboardName"])["DashboardBody"]
+        widgets = (widget["properties"] for widget in json.loads(body)["widgets"])
+        return [arn for properties in widgets for arn in properties.get("alarms", [])]
+
     def test_later_deployments_keep_what_they_do_not_name(self):
         before = self.variables("ManageFunction")
         self.checkout.run("sam deploy --parameter-overrides PublishMemory=512", **self.environment)
@@ -89,6 +129,13 @@ class Deploy(unittest.TestCase):
     def test_nothing_is_written_where_git_would_see_it(self):
         for name in ("samconfig.toml", "template.yaml"):
             self.assertEqual((self.checkout.path / name).read_bytes(), (ROOT / name).read_bytes())
+
+
+def rule_of_the_pager():
+    template = stack.read()
+    given = {**stack.defaults(template), "PagingTopicArn": stack.TEXTS["PagingTopicArn"]}
+    [pager] = stack.Stack(template, given).of("AWS::CloudWatch::CompositeAlarm").values()
+    return pager["AlarmRule"]
 
 
 if __name__ == "__main__":

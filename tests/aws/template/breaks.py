@@ -66,6 +66,12 @@ def optional(statement):
 
 
 ENCRYPTION = "BucketEncryption ServerSideEncryptionConfiguration 0"
+def six_more_alarms(template):
+    """A break that makes alarms dear."""
+    for number in range(6):
+        template["Resources"][f"More{number}Alarm"] = template["Resources"]["RedriveAlarm"]
+
+
 TLS = "PolicyDocument Statement 0 Condition Bool aws:SecureTransport"
 DELIVERIES = "Events Deliveries Properties"
 
@@ -227,7 +233,7 @@ BREAKS = {
         property_of("WakeSilentAlarm", "TreatMissingData", "notBreaching"),
         property_of("RedriveAlarm", "TreatMissingData", "breaching"),
     ],
-    "every-trouble-has-its-alarm": [
+    "each-level-has-its-alarms": [
         drop("Resources WakeErrorsAlarm"),
         drop("Resources DeadLettersRefusedAlarm"),
         drop("Resources RecordsLostAlarm"),
@@ -238,6 +244,28 @@ BREAKS = {
         drop("Resources PublishUrlErrorsAlarm"),
         drop("Resources ManageUrlErrorsAlarm"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "log-disk"),
+        drop("Resources RedriveAlarm Condition"),
+        put("Resources RedriveAlarm Condition", "HasAlarms"),
+        put("Resources WakeSilentAlarm Condition", "HasAllAlarms"),
+        put("Resources MonitorSilentAlarm Condition", "HasAlarms"),
+    ],
+    "the-pager-hears-of-each-essential-alarm-and-of-nothing-else": [
+        drop("Resources PagingAlarm"),
+        put("Resources PagingAlarm Condition", "HasAlarms"),
+        property_of("PagingAlarm", "AlarmActions", [{"Ref": "AlarmTopicArn"}]),
+        without("PagingAlarm", "OKActions"),
+        without("PagingAlarm", "AlarmRule Fn::Join 1 5"),
+        property_of("PagingAlarm", "AlarmRule Fn::Join 1 0", {"Fn::Sub": 'ALARM("${RedriveAlarm.Arn}")'}),
+        property_of("PagingAlarm", "AlarmRule Fn::Join 0", " AND "),
+    ],
+    "a-pager-without-alarms-is-refused": [drop("Rules PagingNeedsAlarms")],
+    "alarms-and-metrics-of-an-idle-stack-cost-little": [six_more_alarms],
+    "a-single-failure-of-what-runs-every-minute-is-no-alarm": [
+        property_of("WakeErrorsAlarm", "DatapointsToAlarm", 1),
+        property_of("MonitorErrorsAlarm", "EvaluationPeriods", 1),
+    ],
+    "an-alarm-looks-at-what-is-written-with-its-invocation": [
+        property_of("RecordsLostAlarm", "MetricName", "LogRecordsWrittenCount"),
     ],
     "what-is-told-in-tries-is-looked-for-as-long-as-a-try-may-take": [
         property_of("DeadLettersRefusedAlarm", "EvaluationPeriods", 1),
@@ -249,7 +277,12 @@ BREAKS = {
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "drain"),
         property_of("Dashboard", "DashboardBody", '{"widgets": []}'),
     ],
-    "the-dashboard-shows-every-alarm": [property_of("Dashboard", "DashboardBody", '{"widgets": []}')],
+    "the-dashboard-shows-every-alarm": [
+        property_of("Dashboard", "DashboardBody", '{"widgets": []}'),
+        property_of("Dashboard", "DashboardBody Fn::Join 1 2", ""),
+        put("Resources Dashboard Properties DashboardBody Fn::Join 1 3 Fn::If 0", "HasAlarms"),
+        property_of("Dashboard", "DashboardBody Fn::Join 1 4", ""),
+    ],
     "parameters-are-described-and-in-one-group": [
         drop("Parameters Tarpit Description"),
         drop("Metadata AWS::CloudFormation::Interface ParameterGroups 0"),

@@ -33,6 +33,7 @@ TEXTS = {
     "LinkSettings": '{"glitches":4}',
     "ManagePublicUrl": "https://manage.example.com/",
     "NoticesTopic": "ops",
+    "PagingTopicArn": "arn:aws:sns:us-east-1:123456789012:pager",
     "PressureInterval": "20",
     "PressureSettings": '{"SubmissionQueueHighThreshold":20000}',
     "PublishCertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/5c1e5c1e",
@@ -101,9 +102,11 @@ class Stack:
         self.parameters = {
             name: str(given.get(name, one.get("Default"))) for name, one in template["Parameters"].items()
         }
+        self._conditions = template.get("Conditions", {})
 
     @functools.cached_property
     def transformed(self):
+        """The template that SAM makes of it."""
         return _transform(self.written, self.parameters)
 
     @functools.cached_property
@@ -177,8 +180,8 @@ class Stack:
         if name in ("Fn::And", "Fn::Or"):
             return (all if name == "Fn::And" else any)(map(self._resolve, argument))
         if name == "Fn::Join":
-            separator, texts = argument
-            return separator.join(self._resolve(texts))
+            separator, parts = argument
+            return separator.join(map(str, self._resolve(parts)))
         raise NotImplementedError(f"{name}: teach stack.py what it means")
 
     def _named(self, name):

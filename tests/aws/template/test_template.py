@@ -14,15 +14,22 @@ import stack
 import tools
 
 
+AWS_PAGE = stack.ROOT / "docs/src/operating/aws.md"
+
 BREAKS = {**breaks.BREAKS, **breaks_of_options.BREAKS}
 
 VARIANTS = (
-    stack.defaults, stack.an_api_alone, stack.everything, stack.everything_behind_function_urls,
+    stack.defaults,
+    stack.an_api_alone,
+    stack.everything,
+    stack.everything_behind_function_urls,
+    lambda template: {**stack.everything(template), "Alarms": "all"},
+    lambda template: {**stack.defaults(template), "Alarms": "none"},
 )
 
 
 def problems(template):
-    """What our rules say of each variant: pairs of a rule and a sentence."""
+    """What our rules say of each variant, and so with each level of alarms: pairs of a rule and a sentence."""
     for given in VARIANTS:
         yield from rules.broken(stack.Stack(template, given(template)))
 
@@ -44,6 +51,19 @@ class OurRules(unittest.TestCase):
                 with self.subTest(rule=name, way=number):
                     # The first variant that shows it will do.
                     self.assertIn(name, (rule for rule, _ in problems(broken(break_it))))
+
+    def test_the_variants_have_each_level_of_alarms(self):
+        template = stack.read()
+        self.assertEqual(stack.Stack(template, stack.defaults(template)).parameters["Alarms"], "all")
+        self.assertEqual(stack.everything(template)["Alarms"], "essential")
+
+    def test_the_page_says_what_alarms_and_metrics_cost(self):
+        template = stack.read()
+        for level in rules.alarms.LEVELS:
+            for paging in ("", stack.TEXTS["PagingTopicArn"]) if level != "none" else ("",):
+                given = {**stack.defaults(template), "Alarms": level, "PagingTopicArn": paging}
+                row = rules.alarms.row_of_the_page(stack.Stack(template, given))
+                self.assertTrue(row in AWS_PAGE.read_text().splitlines(), row)
 
     def test_each_rule_can_be_broken(self):
         # The one that reads two files beside the template is broken below.

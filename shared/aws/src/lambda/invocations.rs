@@ -33,9 +33,8 @@ pub(super) enum Failure {
 #[error("the handler panicked")]
 pub(super) struct Panicked;
 
-/// Answers one invocation after the other, until the Runtime API is gone. The metrics of an invocation are
-/// written before its answer is sent, whatever the answer is: after it, Lambda may freeze the process at any
-/// moment.
+/// Answers one invocation after the other, until the Runtime API is gone. Metrics are written before the
+/// answer is sent, whatever the answer is: after it, Lambda may freeze the process at any moment.
 pub(super) async fn answer_each<E, A, C>(
     clock: C,
     answer: impl AsyncFn(E, &Context) -> Result<A, Failure>,
@@ -46,8 +45,9 @@ where
     C: Clock,
 {
     lambda_runtime::run(service_fn(async |event: LambdaEvent<E>| {
+        telemetry::begin(clock.now());
         let answer = answer(event.payload, &event.context).await;
-        telemetry::flush(clock.now());
+        telemetry::end(clock.now());
         answer
     }))
     .await

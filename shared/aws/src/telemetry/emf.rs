@@ -7,7 +7,6 @@
 //! seen.
 
 use std::collections::{BTreeMap, HashMap};
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -15,19 +14,21 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 
-use super::metrics_by::MetricsBy;
+use super::metrics_by::{MetricsBy, is_watched};
+use super::pace::{Pace, Part};
 
 mod document;
 mod series;
 
 use document::Documents;
-use series::{Measured, Samples, Series};
+use series::{Buckets, Measured, Samples, Series};
 
 /// A recorder that keeps what is measured until it is drained.
 #[derive(Debug)]
 pub(super) struct Emf {
     namespace: String,
     by: MetricsBy,
+    pace: Mutex<Pace>,
     state: Mutex<State>,
 }
 
@@ -39,13 +40,25 @@ type MeasuredMetrics = BTreeMap<(Vec<Label>, MetricsBy), Vec<(KeyName, Measured)
 struct State {
     counters: HashMap<Key, Arc<AtomicU64>>,
     gauges: HashMap<Key, Arc<Samples>>,
-    histograms: HashMap<Key, Arc<Samples>>,
+    histograms: HashMap<Key, Arc<Buckets>>,
 }
 
 impl Emf {
     /// A recorder for metrics in `namespace`.
     pub(super) fn new(namespace: &str, by: MetricsBy) -> Self {
-        Self { namespace: namespace.to_owned(), by, state: Mutex::default() }
+        Self { namespace: namespace.to_owned(), by, pace: Mutex::default(), state: Mutex::default() }
+    }
+
+    /// An invocation begins: the lines that are to be written before it.
+    pub(super) fn begin(&self, now: Timestamp) -> Vec<u8> {
+        let kept_at = self.pace.lock().begin(now);
+        kept_at.map(|at| self.drain(at, Part::All)).unwrap_or_default()
+    }
+
+    /// An invocation ends: the lines that are to be written before its answer.
+    pub(super) fn end(&self, now: Timestamp) -> Vec<u8> {
+        let part = self.pace.lock().end(now);
+        self.drain(now, part)
     }
 
     /// Takes the values since the last drain, as lines of JSON. Without values there is no line.
@@ -53,16 +66,16 @@ impl Emf {
     /// There is a document for each set of labels and dimensions. Labels that are no dimensions are
     /// properties: they can be searched in the log, and CloudWatch adds up documents that differ in nothing
     /// else.
-    pub(super) fn drain(&self, now: Timestamp) -> Vec<u8> {
+    fn drain(&self, now: Timestamp, part: Part) -> Vec<u8> {
         let mut documents = Documents::new(&self.namespace, now);
-        for ((labels, by), mut metrics) in self.take() {
+        for ((labels, by), mut metrics) in self.take(part) {
             metrics.sort_by(|(a, _), (b, _)| a.cmp(b));
             documents.write(by, &labels, &metrics);
         }
         documents.into_lines()
     }
 
-    fn take(&self) -> MeasuredMetrics {
+    fn take(&self, part: Part) -> MeasuredMetrics {
         let mut by_labels: BTreeMap<_, Vec<_>> = BTreeMap::new();
         let mut put = |key: Key, measured| {
             let (name, labels) = key.into_parts();
@@ -70,26 +83,32 @@ impl Emf {
             by_labels.entry((labels, by)).or_default().push((name, measured));
         };
         let mut state = self.state.lock();
-        take(&mut state.counters, &mut put);
-        take(&mut state.gauges, &mut put);
-        take(&mut state.histograms, &mut put);
+        let is_all = part == Part::All;
+        take(&mut state.counters, |name| is_all || is_watched(name), &mut put);
+        take(&mut state.gauges, |_| true, &mut put);
+        take(&mut state.histograms, |_| is_all, &mut put);
         by_labels
     }
 }
 
-/// Takes the values of every series, and forgets series without a handle: names and labels that do not come
-/// back must not keep their memory.
-fn take<S: Series>(series: &mut HashMap<Key, Arc<S>>, put: &mut impl FnMut(Key, Measured)) {
-    for (key, one) in mem::take(series) {
+/// Takes the values of the series with these names, and forgets those without a handle: names and labels that
+/// do not come back must not keep their memory.
+fn take<S: Series>(
+    series: &mut HashMap<Key, Arc<S>>,
+    is_wanted: impl Fn(&str) -> bool,
+    put: &mut impl FnMut(Key, Measured),
+) {
+    series.retain(|key, one| {
+        if !is_wanted(key.name()) {
+            return true;
+        }
         // Asked before the values are taken: a holder may add to it until it is dropped.
-        let is_held = Arc::strong_count(&one) > 1;
+        let is_held = Arc::strong_count(one) > 1;
         if let Some(measured) = one.take() {
             put(key.clone(), measured);
         }
-        if is_held {
-            series.insert(key, one);
-        }
-    }
+        is_held || one.is_needed()
+    });
 }
 
 fn entry<S: Default>(series: &mut HashMap<Key, Arc<S>>, key: &Key) -> Arc<S> {

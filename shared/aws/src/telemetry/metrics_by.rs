@@ -14,14 +14,19 @@ pub enum MetricsBy {
     Subscription,
 }
 
-/// Metrics with these labels that an alarm watches. An alarm names the dimensions of its metric and knows no
-/// topics, so that these metrics are of the stack in any case.
+/// Counters that an alarm watches. An alarm names the dimensions of its metric and knows no topics, so that
+/// these metrics are of the stack in any case. `tests/aws/template` holds the list against the alarms.
 const WATCHED: [&str; 1] = ["LogRecordsLostCount"];
+
+/// Whether an alarm watches this counter.
+pub(crate) fn is_watched(metric: &str) -> bool {
+    WATCHED.contains(&metric)
+}
 
 impl MetricsBy {
     /// The labels that become dimensions of this metric.
     pub(crate) fn of(self, metric: &str) -> Self {
-        if WATCHED.contains(&metric) { Self::Stack } else { self }
+        if is_watched(metric) { Self::Stack } else { self }
     }
 
     /// The value that a setting names.

@@ -4,9 +4,61 @@ import json
 import re
 
 from rules import rule
-from stack import PSEUDO, ROOT
+from stack import PSEUDO, ROOT, TEXTS
 
 NAMESPACE = PSEUDO["AWS::StackName"]
+
+METRICS_BY = ROOT / "shared/aws/src/telemetry/metrics_by.rs"
+
+LEVELS = ("none", "essential", "all")
+
+# What wakes a person: callers get errors, or events are stuck. By metric, and what it is of.
+ESSENTIAL = {
+    ("Throttles", "PublishFunction"),
+    ("ApproximateAgeOfOldestMessage", "DeliveriesQueue.QueueName"),
+    ("ApproximateAgeOfOldestMessage", "DeadLettersQueue.QueueName"),
+    ("OldestUnwrittenDeadLetterInSeconds",),
+    ("Invocations", "WakeFunction"),
+    ("Errors", "WakeFunction"),
+    ("Errors", "MonitorFunction"),
+}
+
+# Can wait until morning.
+OTHERS = {
+    ("NumberOfMessagesSent", "DeadLettersQueue.QueueName"),
+    ("ApproximateAgeOfOldestMessage", "RecordsQueue.QueueName"),
+    ("LogRecordsLostCount",),
+    ("OldestUnwrittenRecordInSeconds",),
+    ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
+    ("ApproximateNumberOfMessagesVisible", "RedriveQueue.QueueName"),
+    ("PressureLevel", "submission-queue"),
+    ("PressureLevel", "database-disk"),
+    ("PressureLevel", "dead-letter-backlog"),
+    ("PressureLevel", "drain-time"),
+}
+
+# A month in us-east-1. https://aws.amazon.com/cloudwatch/pricing/
+ALARM_DOLLARS = 0.10  # for each metric of an alarm
+COMPOSITE_DOLLARS = 0.50
+METRIC_DOLLARS = 0.30  # for each metric of our own that is written
+
+# Our metrics that an idle stack writes, by name and dimensions: none. A sample of the monitor that finds
+# everything calm sets each of its gauges to 0 (functions/monitor), and a gauge at rest is not written
+# (shared/aws/src/telemetry).
+IDLE_METRICS = ()
+
+DOLLARS_MAX = 4.00
+
+
+@rule
+def each_level_has_its_alarms(stack):
+    level, there = stack.parameters["Alarms"], {seen(one) for one in alarms(stack).values()}
+    others = OTHERS | {(metric, name) for metric in ("Errors", "Throttles") for name in functions(stack)}
+    wanted = {"none": set(), "essential": essential(stack), "all": essential(stack) | others}[level]
+    for missing in sorted(wanted - there):
+        yield f"nobody hears of {missing} at the level {level}"
+    for extra in sorted(there - wanted):
+        yield f"{extra} has an alarm at the level {level}"
 
 
 @rule
@@ -20,6 +72,39 @@ def alarms_tell_the_topic_that_was_given(stack):
 
 
 @rule
+def the_pager_hears_of_each_essential_alarm_and_of_nothing_else(stack):
+    pager, there = stack.parameters["PagingTopicArn"], stack.of("AWS::CloudWatch::CompositeAlarm")
+    if not pager or stack.parameters["Alarms"] == "none":
+        if there:
+            yield f"{sorted(there)}: there is nobody to wake"
+        return
+    if list(there) != ["PagingAlarm"]:
+        yield f"{sorted(there)}: not the one alarm that wakes a person"
+        return
+    alarm = there["PagingAlarm"]
+    if alarm.get("AlarmActions") != [pager] or alarm.get("OKActions") != [pager]:
+        yield f"PagingAlarm: does not tell {pager}"
+    wanted = [f'ALARM("{name}.Arn")' for name, one in alarms(stack).items() if seen(one) in essential(stack)]
+    rung = [one for one in alarm["AlarmRule"].split(" OR ") if one != "FALSE"]
+    if sorted(rung) != sorted(wanted):
+        yield f"PagingAlarm: rings for {rung} instead of {wanted}"
+
+
+@rule
+def a_pager_without_alarms_is_refused(stack):
+    given = {**stack.parameters, "PagingTopicArn": TEXTS["PagingTopicArn"], "Alarms": "none"}
+    if len(type(stack)(stack.written, given).refusals()) != 1:
+        yield "PagingTopicArn without alarms is deployed"
+
+
+@rule
+def alarms_and_metrics_of_an_idle_stack_cost_little(stack):
+    with_pager = dollars(stack) + (0 if stack.parameters["PagingTopicArn"] else COMPOSITE_DOLLARS)
+    if with_pager > DOLLARS_MAX:
+        yield f"alarms and metrics cost ${with_pager:.2f} a month, more than ${DOLLARS_MAX:.2f}"
+
+
+@rule
 def silence_is_an_alarm_for_what_a_schedule_starts_every_minute(stack):
     for name, alarm in alarms(stack).items():
         expected = "breaching" if name in ("MonitorSilentAlarm", "WakeSilentAlarm") else "notBreaching"
@@ -28,47 +113,22 @@ def silence_is_an_alarm_for_what_a_schedule_starts_every_minute(stack):
 
 
 @rule
-def every_trouble_has_its_alarm(stack):
-    watched = {
-        (one["MetricName"], *(dimension["Value"] for dimension in one["Dimensions"]))
-        for one in alarms(stack).values()
-    }
-    functions = stack.of("AWS::Lambda::Function")
-    wanted = {
-        ("NumberOfMessagesSent", "DeadLettersQueue.QueueName"),
-        ("ApproximateAgeOfOldestMessage", "DeadLettersQueue.QueueName"),
-        ("ApproximateAgeOfOldestMessage", "DeliveriesQueue.QueueName"),
-        ("ApproximateAgeOfOldestMessage", "RecordsQueue.QueueName"),
-        ("LogRecordsLostCount",),
-        ("OldestUnwrittenRecordInSeconds",),
-        ("OldestUnwrittenDeadLetterInSeconds",),
-        ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
-        *answers_of_5xx(stack),
-        ("Invocations", "WakeFunction"),
-        *(
-            ("PressureLevel", one)
-            for one in ("submission-queue", "database-disk", "dead-letter-backlog", "drain-time")
-        ),
-        *((metric, name) for metric in ("Errors", "Throttles") for name in functions),
-    }
-    for missing in sorted(wanted - watched):
-        yield f"nobody hears of {missing}"
-    if stack.parameters["PressureProfile"] != "off" and "MonitorSilentAlarm" not in alarms(stack):
-        yield "nobody hears of a monitor that is silent"
-
-
-def answers_of_5xx(stack):
-    """The metrics of what callers of publish and manage are answered."""
-    if stack.parameters["HttpFrontend"] == "ApiGateway":
-        return {("5xx", "PublishApi"), ("5xx", "ManageApi")}
-    return {("Url5xxCount", "PublishFunction"), ("Url5xxCount", "ManageFunction")}
+def a_single_failure_of_what_runs_every_minute_is_no_alarm(stack):
+    """The run of the next minute makes up for it, and nobody is to be woken."""
+    for name in ("WakeErrorsAlarm", "MonitorErrorsAlarm"):
+        alarm = alarms(stack).get(name)
+        looks = alarm and [alarm[one] for one in ("Period", "EvaluationPeriods", "DatapointsToAlarm")]
+        if alarm and looks != [60, 5, 3]:
+            yield f"{name}: looks at {looks}"
 
 
 @rule
 def what_is_told_in_tries_is_looked_for_as_long_as_a_try_may_take(stack):
     """A gauge that is sent every 15 minutes, or 5 later, is missing from most periods."""
-    alarm = alarms(stack).get("DeadLettersRefusedAlarm", {})
-    looked_at = alarm.get("Period", 0) * alarm.get("EvaluationPeriods", 0)
+    alarm = alarms(stack).get("DeadLettersRefusedAlarm")
+    if alarm is None:
+        return
+    looked_at = alarm["Period"] * alarm["EvaluationPeriods"]
     window = 15 * 60 + int(stack.parameters["DeadletterBatchWindow"])
     if looked_at <= window or alarm.get("DatapointsToAlarm") != 1:
         yield f"DeadLettersRefusedAlarm: looks at {looked_at} s, a letter is tried every {window} s"
@@ -76,11 +136,7 @@ def what_is_told_in_tries_is_looked_for_as_long_as_a_try_may_take(stack):
 
 @rule
 def our_metrics_are_those_that_the_code_sends(stack):
-    folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/services/src"]
-    sources = [path.read_text() for folder in folders for path in folder.glob("**/*.rs")]
-    # The name stands in the macro, or in the call of a function `count…` that hands it to one.
-    call = re.compile(r'\b(?:counter!|gauge!|histogram!|count\w*)\(\s*"([A-Z]\w+)"')
-    sent = {name for text in sources for name in call.findall(text)}
+    sent = sent_by("counter!|gauge!|histogram!|count\\w*")
     resources = re.findall(r'=> "([a-z-]+)"', (ROOT / "shared/core/src/pressure/resource.rs").read_text())
     shown = set(
         re.findall(
@@ -99,16 +155,81 @@ def our_metrics_are_those_that_the_code_sends(stack):
 
 
 @rule
+def an_alarm_looks_at_what_is_written_with_its_invocation(stack):
+    """An instance keeps other metrics for up to a minute, and they are lost when Lambda ends it."""
+    watched = re.search(r"const WATCHED: .*? = \[(.*?)\];", METRICS_BY.read_text(), re.DOTALL)[1]
+    prompt = sent_by("gauge!") | set(re.findall(r'"(\w+)"', watched))
+    for name, alarm in alarms(stack).items():
+        if alarm["Namespace"] == NAMESPACE and alarm["MetricName"] not in prompt:
+            yield f"{name}: an instance keeps {alarm['MetricName']} back"
+
+
+@rule
 def the_dashboard_shows_every_alarm(stack):
     shown = [arn for widget in dashboard(stack)["widgets"] for arn in widget["properties"].get("alarms", [])]
-    # One that is not always there cannot be named.
-    always = (name for name in alarms(stack) if "Condition" not in stack.transformed["Resources"][name])
-    for name in sorted(set(f"{name}.Arn" for name in always) ^ set(shown)):
+    there = {**alarms(stack), **stack.of("AWS::CloudWatch::CompositeAlarm")}
+    for name in sorted({f"{name}.Arn" for name in there} ^ set(shown)):
         yield f"{name}: either not shown or not there"
+    empty = [one for one in dashboard(stack)["widgets"] if one["properties"].get("alarms") == []]
+    if empty or len(shown) != len(set(shown)):
+        yield "an alarm is shown twice, or none in a frame for alarms"
 
 
 def alarms(stack):
     return stack.of("AWS::CloudWatch::Alarm")
+
+
+def functions(stack):
+    return stack.of("AWS::Lambda::Function")
+
+
+def seen(alarm):
+    """The metric of an alarm, and what it is of."""
+    return (alarm["MetricName"], *(dimension["Value"] for dimension in alarm["Dimensions"]))
+
+
+def essential(stack):
+    """What wakes a person who has these parameters."""
+    if stack.parameters["PressureProfile"] == "off":
+        return ESSENTIAL | answers_of_5xx(stack)
+    return ESSENTIAL | answers_of_5xx(stack) | {("Invocations", "MonitorFunction")}
+
+
+def answers_of_5xx(stack):
+    """The metrics of what callers of publish and manage are answered."""
+    if stack.parameters["HttpFrontend"] == "ApiGateway":
+        return {("5xx", "PublishApi"), ("5xx", "ManageApi")}
+    return {("Url5xxCount", "PublishFunction"), ("Url5xxCount", "ManageFunction")}
+
+
+def dollars(stack):
+    """What alarms and metrics of a stack cost in a month in which nothing is published."""
+    composites = stack.of("AWS::CloudWatch::CompositeAlarm")
+    return (
+        len(alarms(stack)) * ALARM_DOLLARS
+        + len(composites) * COMPOSITE_DOLLARS
+        + len(IDLE_METRICS) * METRIC_DOLLARS
+    )
+
+
+def row_of_the_page(stack):
+    """The row of the table in docs/src/operating/aws.md."""
+    pager = "set" if stack.parameters["PagingTopicArn"] else "empty"
+    level, count = stack.parameters["Alarms"], len(alarms(stack))
+    return f"| `{level}` | {pager} | {count} | {len(IDLE_METRICS)} | ${dollars(stack):.2f} |"
+
+
+def sent_by(macros):
+    """The metrics that functions send by one of these macros. The name stands in the macro, or in the call of
+    a function `count…` that hands it to one."""
+    folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/services/src"]
+    call = re.compile(rf'\b(?:{macros})\(\s*"([A-Z]\w+)"')
+    return {
+        name
+        for folder in folders
+        for path in folder.glob("**/*.rs")
+        for name in call.findall(path.read_text())
+    }
 
 
 def dashboard(stack):

@@ -73,6 +73,34 @@ async fn every_number_of_the_probe_reaches_its_resource() {
 }
 
 #[tokio::test]
+async fn a_calm_sample_on_aws_sets_each_gauge_to_zero() {
+    // A gauge at zero is not written there (shared/aws/src/telemetry), so that an idle stack has no metrics
+    // of its own, which CloudWatch would bill. tests/aws/template counts on it.
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = World::new();
+    world.machine.0.lock().unwrap().database = Some(Database::InFlight);
+    let mut monitor = world.monitor();
+    for _ in 0..2 {
+        monitor.sample().await.unwrap();
+        world.clock.advance(POLL);
+    }
+    let text = recorder.handle().render();
+    let mut lines: Vec<_> = text.lines().filter(|one| !one.is_empty() && !one.starts_with('#')).collect();
+    lines.sort_unstable();
+    let expected = [
+        "PressureLevel{resource=\"database-disk\"} 0",
+        "PressureLevel{resource=\"dead-letter-backlog\"} 0",
+        "PressureLevel{resource=\"drain-time\"} 0",
+        "PressureLevel{resource=\"submission-queue\"} 0",
+        "PressureReading{resource=\"drain-time\"} 0",
+        "PressureRefusedTierCount 0",
+        "PressureTarpitInMs 0",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
 async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);

@@ -6,7 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::MetricsBy;
-use super::series::Measured;
+use super::series::{Bucket, Measured};
 
 /// Most metrics of one document.
 /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format.html>
@@ -69,10 +69,13 @@ fn part((name, measured): &(KeyName, Measured), round: usize) -> Option<Metric<'
     let value = match measured {
         Measured::Count(count) => (round == 0).then_some(Value::Count(*count)),
         Measured::Values(values) => values.chunks(VALUES_MAX).nth(round).map(Value::Values),
+        Measured::Buckets(buckets) => buckets.chunks(VALUES_MAX).nth(round).map(Value::Buckets),
     };
     let unit = match value? {
         Value::Count(_) => Some("Count"),
-        Value::Values(_) => name.as_str().ends_with(MILLISECONDS_SUFFIX).then_some("Milliseconds"),
+        Value::Values(_) | Value::Buckets(_) => {
+            name.as_str().ends_with(MILLISECONDS_SUFFIX).then_some("Milliseconds")
+        }
     };
     value.map(|value| Metric { name: name.as_str(), unit, value })
 }
@@ -112,6 +115,33 @@ struct Metric<'a> {
 enum Value<'a> {
     Count(u64),
     Values(&'a [f64]),
+    Buckets(&'a [Bucket]),
+}
+
+/// Values with the number of their occurrences, as the libraries of AWS write them.
+/// <https://github.com/awslabs/aws-embedded-metrics-java>, `HistogramMetric`
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Distribution {
+    values: Vec<f64>,
+    counts: Vec<u64>,
+    max: f64,
+    min: f64,
+    count: u64,
+    sum: f64,
+}
+
+impl Distribution {
+    fn of(buckets: &[Bucket]) -> Self {
+        Self {
+            values: buckets.iter().map(|one| one.value).collect(),
+            counts: buckets.iter().map(|one| one.count).collect(),
+            max: rounded(buckets.iter().map(|one| one.max).fold(f64::NEG_INFINITY, f64::max)),
+            min: rounded(buckets.iter().map(|one| one.min).fold(f64::INFINITY, f64::min)),
+            count: buckets.iter().map(|one| one.count).sum(),
+            sum: rounded(buckets.iter().map(|one| one.sum).sum()),
+        }
+    }
 }
 
 /// Labels and values are members beside the head, under their names.
@@ -129,13 +159,15 @@ impl Serialize for Document<'_> {
     }
 }
 
-/// A single value is a number, several are an array.
+/// A single value is a number, several of a gauge are an array, and several of a histogram a distribution.
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Count(count) => serializer.serialize_u64(*count),
             Self::Values([value]) => serializer.serialize_f64(rounded(*value)),
             Self::Values(values) => serializer.collect_seq(values.iter().copied().map(rounded)),
+            Self::Buckets([one]) if one.count == 1 => serializer.serialize_f64(rounded(one.sum)),
+            Self::Buckets(buckets) => Distribution::of(buckets).serialize(serializer),
         }
     }
 }

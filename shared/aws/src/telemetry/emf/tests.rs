@@ -1,5 +1,9 @@
 use super::*;
 
+mod volume;
+
+use std::time::Duration;
+
 use metrics::{counter, gauge, histogram};
 use serde_json::{Value, json};
 
@@ -7,7 +11,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_764_000_000_123);
 
 fn measured(emf: &Emf, work: impl FnOnce()) -> String {
     metrics::with_local_recorder(emf, work);
-    String::from_utf8(emf.drain(NOW)).unwrap()
+    String::from_utf8(emf.drain(NOW, Part::All)).unwrap()
 }
 
 fn documents(emf: &Emf, work: impl FnOnce()) -> Vec<Value> {
@@ -19,7 +23,7 @@ fn check(by: MetricsBy, work: impl FnOnce(), expected: &[&str]) {
     let lines = measured(&emf, work);
     assert_eq!(lines.lines().collect::<Vec<_>>(), expected);
     assert!(lines.is_empty() || lines.ends_with('\n'), "{lines}");
-    assert_eq!(emf.drain(NOW), b"", "nothing is written twice");
+    assert_eq!(emf.drain(NOW, Part::All), b"", "nothing is written twice");
 }
 
 fn deliver() {
@@ -116,6 +120,21 @@ fn every_value_that_a_gauge_was_set_to_is_written_once() {
 }
 
 #[test]
+fn a_gauge_at_rest_is_written_once_after_another_value() {
+    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let written = |value: f64| {
+        let documents = documents(&emf, || gauge!("PressureTarpitInMs").set(value));
+        documents.into_iter().map(|mut one| one["PressureTarpitInMs"].take()).collect::<Vec<_>>()
+    };
+    assert_eq!(written(0.0), [] as [Value; 0]);
+    assert_eq!(written(10_000.0), [10_000.0]);
+    assert_eq!(documents(&emf, || ()), [] as [Value; 0], "nothing was measured");
+    assert_eq!(written(0.0), [0.0]);
+    assert_eq!(written(0.0), [] as [Value; 0]);
+    assert_eq!(emf.state.lock().gauges.len(), 0);
+}
+
+#[test]
 fn nothing_measured_is_no_line() {
     check(MetricsBy::Stack, || counter!("DroppedEventCount").increment(0), &[]);
 }
@@ -127,17 +146,34 @@ fn what_is_no_number_is_not_written() {
 }
 
 #[test]
-fn more_values_than_a_document_takes_are_spread_over_several() {
+fn values_of_a_histogram_are_counted_in_buckets_of_two_digits() {
+    check(
+        MetricsBy::Stack,
+        || [101.0, 99.0, 104.9, 1.0].into_iter().for_each(|one| histogram!("LatencyInMs").record(one)),
+        &[concat!(
+            r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
+            r#""Dimensions":[[]],"Metrics":[{"Name":"LatencyInMs","Unit":"Milliseconds"}]}]},"#,
+            r#""LatencyInMs":{"Values":[1.0,99.0,100.0],"Counts":[1,1,2],"#,
+            r#""Max":104.9,"Min":1.0,"Count":4,"Sum":305.9}}"#
+        )],
+    );
+}
+
+#[test]
+fn more_buckets_than_a_document_takes_are_spread_over_several() {
     let emf = Emf::new("posthaste", MetricsBy::Stack);
     let documents = documents(&emf, || {
         counter!("Count").increment(7);
-        (0..250).for_each(|value| histogram!("LatencyInMs").record(value));
+        (0..10_000).for_each(|value| histogram!("LatencyInMs").record(value));
     });
-    let values: Vec<_> =
-        documents.iter().map(|document| document["LatencyInMs"].as_array().unwrap()).collect();
-    assert_eq!(values.iter().map(|values| values.len()).collect::<Vec<_>>(), [100, 100, 50]);
-    let all: Vec<f64> = values.into_iter().flatten().map(|value| value.as_f64().unwrap()).collect();
-    assert_eq!(all, (0..250).map(f64::from).collect::<Vec<_>>());
+    let members = |name: &str| -> Vec<_> {
+        documents.iter().map(|document| document["LatencyInMs"][name].clone()).collect()
+    };
+    let lengths: Vec<_> = members("Values").iter().map(|values| values.as_array().unwrap().len()).collect();
+    assert_eq!(lengths, [100, 100, 81]);
+    let sum = |name: &str| members(name).iter().map(|one| one.as_f64().unwrap()).sum::<f64>();
+    assert_eq!((sum("Count"), sum("Sum")), (10_000.0, 49_995_000.0));
+    assert_eq!((&members("Min")[0], &members("Max")[2]), (&json!(0.0), &json!(9_999.0)));
     let counts: Vec<_> = documents.iter().map(|document| document.get("Count")).collect();
     assert_eq!(counts, [Some(&json!(7)), None, None], "a count stands in one document only");
 }
@@ -160,11 +196,57 @@ fn labels_are_forgotten_unless_their_handle_is_held() {
         counter!("Count", "topic" => "gone").increment(1);
         counter!("Count", "topic" => "held")
     });
-    emf.drain(NOW);
+    emf.drain(NOW, Part::All);
     assert_eq!(emf.state.lock().counters.len(), 1);
     held.increment(2);
     assert_eq!(documents(&emf, || ())[0]["Count"], 2);
     drop(held);
-    emf.drain(NOW);
+    emf.drain(NOW, Part::All);
     assert_eq!(emf.state.lock().counters.len(), 0);
+}
+
+#[test]
+fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
+    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let invocation = |at: Timestamp| -> Vec<Value> {
+        metrics::with_local_recorder(&emf, || {
+            counter!("DeliverySuccessCount").increment(1);
+            counter!("LogRecordsLostCount").increment(1);
+            gauge!("PressureLevel").set(2);
+            histogram!("LatencyInMs").record(5.0);
+        });
+        let lines = String::from_utf8(emf.end(at)).unwrap();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let names = |documents: &[Value]| -> Vec<String> {
+        let metrics = documents[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
+        metrics.iter().map(|one| one["Name"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ["DeliverySuccessCount", "LatencyInMs", "LogRecordsLostCount", "PressureLevel"];
+    assert_eq!(names(&invocation(NOW)), all);
+    let minute = NOW + Duration::from_mins(1);
+    assert_eq!(names(&invocation(minute)), all);
+    for second in 1..=14 {
+        let documents = invocation(minute + Duration::from_secs(second));
+        assert_eq!(names(&documents), ["LogRecordsLostCount", "PressureLevel"], "second {second}");
+    }
+    let documents = invocation(minute + Duration::from_secs(15));
+    assert_eq!(names(&documents), all);
+    assert_eq!(documents[0]["DeliverySuccessCount"], 15);
+}
+
+#[test]
+fn what_was_kept_before_a_break_is_written_with_its_own_time() {
+    let emf = Emf::new("posthaste", MetricsBy::Stack);
+    let count = || metrics::with_local_recorder(&emf, || counter!("DeliverySuccessCount").increment(1));
+    let minute = NOW + Duration::from_mins(1);
+    for at in [NOW, minute, minute + Duration::from_secs(1)] {
+        assert_eq!(emf.begin(at), b"");
+        count();
+        emf.end(at);
+    }
+    let late = String::from_utf8(emf.begin(minute + Duration::from_mins(7))).unwrap();
+    let document: Value = serde_json::from_str(&late).unwrap();
+    assert_eq!(document["_aws"]["Timestamp"], (minute + Duration::from_secs(1)).as_millis());
+    assert_eq!(document["DeliverySuccessCount"], 1);
 }
