@@ -29,7 +29,7 @@ VARIANTS = (
 
 
 def problems(template):
-    """What our rules say of each variant, and so with each level of alarms: pairs of a rule and a sentence."""
+    """What our rules say of each variant, with each level of alarms: pairs of a rule and a sentence."""
     for given in VARIANTS:
         yield from rules.broken(stack.Stack(template, given(template)))
 

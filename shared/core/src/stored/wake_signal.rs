@@ -1,5 +1,5 @@
-//! The signal that there is, or will be, work for wake: an object that says until when. A run that began after
-//! that time has seen the work, so that wake may rest.
+//! The signal that there is, or will be, work for wake: an object that says until when. A run that began
+//! after that time has seen the work, so that wake may rest.
 //!
 //! Key `signals/wake.json`; without a version. Written by manage and deliver before they make work, read by
 //! wake. An object that cannot be read counts as a signal. Fixture: `wake-signal.json`.
@@ -19,7 +19,7 @@ pub const WAKE_SIGNAL: &str = "signals/wake.json";
 /// work all the time, and each signal is a write; after a single one wake looks for a few minutes longer.
 const LENGTH: Duration = Duration::from_mins(10);
 
-/// The end of a signal in which new work needs another one: the time in which work is made that was announced,
+/// The end of a signal in which new work needs another one: the time in which announced work is made,
 /// which is a request of manage or the settling of an invocation.
 const ENDING: Duration = Duration::from_mins(1);
 

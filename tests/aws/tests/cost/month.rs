@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::prices::{Dollars, LOG_FILES_MONTH, SECONDS_PER_MONTH, out_per_million};
 use crate::scenario::Outcome;
 
-/// Dollars that the delivery log adds to a million deliveries, with one message in an invocation of deliver and
-/// with 2.6: `the_delivery_log_adds_so_much_to_a_million_deliveries` counts both.
+/// Dollars that the delivery log adds to a million deliveries, with one message in an invocation of
+/// deliver and with 2.6: `the_delivery_log_adds_so_much_to_a_million_deliveries` counts both.
 const LOG_PER_MILLION: [f64; 2] = [0.484, 0.190];
 
 /// Alarms (`Alarms=all`) and the metrics that are in use: `tests/aws/template` computes both.
