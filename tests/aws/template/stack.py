@@ -20,11 +20,18 @@ PSEUDO = {
     "AWS::Region": "us-east-1",
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
+    "AWS::StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/posthaste/0b8b9c5e",
+    "AWS::URLSuffix": "amazonaws.com",
 }
 
 # Values for texts that have no list of allowed ones, where everything optional is set.
 TEXTS = {
     "AdminKeySha256": "5c1e" * 16,
+    # Rules about queues and buckets need some. What is adopted has a rule of its own.
+    "AdoptFrom": "",
+    "AdoptStateBucket": "",
+    "AdoptDeadLetterBucket": "",
+    "AdoptLogBucket": "",
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
     "AllowEndpoints": "10.0.0.0/8",
     "DnsServer": "10.0.0.2:53",
@@ -85,6 +92,8 @@ class Stack:
         }
         self.transformed = _transform(template, self.parameters)
         self._conditions = self.transformed.get("Conditions", {})
+        self._names = {}
+        self._names = self._named_resources()
         self.resources = {
             name: self._resolve({**one, "Properties": one.get("Properties", {})})
             for name, one in self.transformed["Resources"].items()
@@ -104,6 +113,22 @@ class Stack:
             for assertion in one["Assertions"]
             if not self._resolve(assertion["Assert"])
         ]
+
+    def _named_resources(self):
+        """ARNs and URLs of queues that have a name of their own, so that a text is known as the resource that
+        it means."""
+        names = {}
+        for name, one in self.transformed["Resources"].items():
+            if one["Type"] == "AWS::SQS::Queue" and self._holds(one.get("Condition")):
+                text = self._resolve(one["Properties"].get("QueueName", name))
+                account = PSEUDO["AWS::AccountId"]
+                names[f"arn:aws:sqs:{PSEUDO['AWS::Region']}:{account}:{text}"] = f"{name}.Arn"
+                names[f"https://sqs.{PSEUDO['AWS::Region']}.amazonaws.com/{account}/{text}"] = name
+        return names
+
+    def outputs(self):
+        """The outputs' values."""
+        return {name: self._resolve(one["Value"]) for name, one in self.written["Outputs"].items()}
 
     def _holds(self, condition):
         return condition is None or self._resolve(self._conditions[condition])
@@ -127,11 +152,9 @@ class Stack:
         if name == "Condition":
             return self._holds(argument)
         if name == "Fn::GetAtt":
-            return ".".join(argument) if isinstance(argument, list) else argument
+            return self._attribute(".".join(argument) if isinstance(argument, list) else argument)
         if name == "Fn::Sub":
-            return re.sub(r"\$\{([^!}][^}]*)\}", lambda found: str(self._named(found[1])), argument).replace(
-                "${!", "${"
-            )
+            return self._filled(*argument) if isinstance(argument, list) else self._filled(argument, {})
         if name == "Fn::If":
             condition, yes, no = argument
             return self._resolve(yes if self._holds(condition) else no)
@@ -145,13 +168,27 @@ class Stack:
             return not self._resolve(argument[0])
         raise NotImplementedError(f"{name}: teach stack.py what it means")
 
+    def _filled(self, text, values):
+        values = {name: self._resolve(one) for name, one in values.items()}
+        fill = lambda found: str(values.get(found[1]) or self._named(found[1]))  # noqa: E731
+        filled = re.sub(r"\$\{([^!}][^}]*)\}", fill, text).replace("${!", "${")
+        return self._names.get(filled, filled)
+
+    def _attribute(self, text):
+        """A variable of the template, which a parameter of Systems Manager is, is what it holds."""
+        name, _, attribute = text.partition(".")
+        variable = self.written["Resources"].get(name, {})
+        if (variable.get("Type"), attribute) == ("AWS::SSM::Parameter", "Value"):
+            return self._resolve(variable["Properties"]["Value"])
+        return text
+
     def _named(self, name):
         if name == "AWS::NoValue":
             return NOTHING
         if name in self.parameters:
             value = self.parameters[name]
             return int(value) if self.written["Parameters"][name]["Type"] == "Number" else value
-        return PSEUDO.get(name, name)
+        return PSEUDO.get(name, self._attribute(name))
 
 
 def _transform(template, parameters):

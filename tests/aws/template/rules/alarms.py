@@ -35,14 +35,14 @@ def every_trouble_has_its_alarm(stack):
     }
     functions = stack.of("AWS::Lambda::Function")
     wanted = {
-        ("NumberOfMessagesSent", "DeadLettersQueue.QueueName"),
-        ("ApproximateAgeOfOldestMessage", "DeadLettersQueue.QueueName"),
-        ("ApproximateAgeOfOldestMessage", "DeliveriesQueue.QueueName"),
-        ("ApproximateAgeOfOldestMessage", "RecordsQueue.QueueName"),
+        ("NumberOfMessagesSent", "posthaste-deadletters"),
+        ("ApproximateAgeOfOldestMessage", "posthaste-deadletters"),
+        ("ApproximateAgeOfOldestMessage", "posthaste-deliveries"),
+        ("ApproximateAgeOfOldestMessage", "posthaste-records"),
         ("LogRecordsLostCount",),
         ("OldestUnwrittenRecordInSeconds",),
         ("OldestUnwrittenDeadLetterInSeconds",),
-        ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
+        ("NumberOfMessagesReceived", "posthaste-redrive"),
         ("Url5xxCount", "PublishFunction"),
         ("Url5xxCount", "ManageFunction"),
         ("Invocations", "WakeFunction"),

@@ -59,10 +59,7 @@ def what_fails_often_is_redriven(stack):
 @rule
 def the_redrive_queue_takes_from_its_sources_alone(stack):
     queues = stack.of("AWS::SQS::Queue")
-    arn = "arn:aws:sqs:us-east-1:123456789012:"
-    feeding = sorted(
-        arn + queue.get("QueueName", name) for name, queue in queues.items() if "RedrivePolicy" in queue
-    )
+    feeding = sorted(f"{name}.Arn" for name, queue in queues.items() if "RedrivePolicy" in queue)
     for name, queue in queues.items():
         allowed = queue.get("RedriveAllowPolicy")
         expected = {"redrivePermission": "denyAll"}
@@ -82,6 +79,20 @@ def the_redrive_queue_keeps_as_long_as_its_sources(stack):
             yield f"{name}: keeps messages for longer than RedriveQueue"
         if queue["MessageRetentionPeriod"] != RETENTION_SECS_MAX:
             yield f"{name}: keeps messages for {queue['MessageRetentionPeriod']} s, not for 14 days"
+
+
+@rule
+def queues_outlive_the_stack(stack):
+    for name, one in stack.resources.items():
+        if one["Type"] == "AWS::SQS::Queue" and not outlives(one):
+            yield f"{name}: would go with the stack, and with it what was acknowledged"
+
+
+def outlives(resource):
+    """Whether a resource stays when its stack goes, or when an update would replace it. One that a deployment
+    made which failed is empty, and goes."""
+    policies = resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")
+    return policies == ("RetainExceptOnCreate", "Retain")
 
 
 @rule

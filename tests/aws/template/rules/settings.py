@@ -58,17 +58,20 @@ def the_admin_key_stays_secret(stack):
 @rule
 def outputs_say_where_everything_is(stack):
     expected = {
-        "PublishUrl": {"Fn::GetAtt": ["PublishFunctionUrl", "FunctionUrl"]},
-        "ManageUrl": {"Fn::GetAtt": ["ManageFunctionUrl", "FunctionUrl"]},
-        "StateBucketName": {"Ref": "StateBucket"},
-        "DeadLetterBucketName": {"Ref": "DeadLetterBucket"},
-        "LogBucketName": {"Ref": "LogBucket"},
-        "DeliveriesQueueUrl": {"Ref": "DeliveriesQueue"},
-        "DeadLettersQueueUrl": {"Ref": "DeadLettersQueue"},
-        "RecordsQueueUrl": {"Ref": "RecordsQueue"},
-        "RedriveQueueUrl": {"Ref": "RedriveQueue"},
+        "PublishUrl": "PublishFunctionUrl.FunctionUrl",
+        "ManageUrl": "ManageFunctionUrl.FunctionUrl",
+        "StateBucketName": "StateBucket",
+        "DeadLetterBucketName": "DeadLetterBucket",
+        "LogBucketName": "LogBucket",
+        "DeliveriesQueueUrl": "DeliveriesQueue",
+        "DeadLettersQueueUrl": "DeadLettersQueue",
+        "RecordsQueueUrl": "RecordsQueue",
+        "RedriveQueueUrl": "RedriveQueue",
+        "AdoptionParameters": "AdoptFrom=posthaste AdoptStateBucket=StateBucket "
+        "AdoptDeadLetterBucket=DeadLetterBucket AdoptLogBucket=LogBucket",
     }
+    outputs = stack.outputs()
     for name, value in expected.items():
-        found = stack.transformed["Outputs"].get(name, {}).get("Value")
+        found = outputs.get(name)
         if found != value:
             yield f"{name}: is {found}"
