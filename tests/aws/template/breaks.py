@@ -135,6 +135,10 @@ BREAKS = {
         property_of("RedriveAlarm", "Dimensions 0 Value", {"Fn::GetAtt": ["RedriveQueue", "QueueName"]}),
         grant("PublishRole", "sqs:SendMessage", {"Fn::GetAtt": ["DeliveriesQueue", "Arn"]}),
     ],
+    "what-uses-a-queue-is-made-after-it": [
+        property_of("QueuePrefix", "Description", "The beginning of names."),
+        property_of("QueueUrls", "Value", "https://sqs.us-east-1.amazonaws.com/123456789012/posthaste"),
+    ],
     "two-stacks-never-work-on-one-state": [
         drop("Resources StateClaim"),
         without("StateClaim", "ServiceTimeout"),

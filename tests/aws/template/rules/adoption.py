@@ -49,14 +49,8 @@ def what_is_adopted_is_all_that_differs(stack):
 
 
 def differences(name, made, adopting):
-    # What is waited for is not there where it is adopted.
-    made, adopting = (strip(one) for one in (made, adopting))
     if (old := renamed(made)) != adopting:
         yield f"{name}: {adopting}, expected {old}"
-
-
-def strip(resource):
-    return {name: one for name, one in (resource or {}).items() if name != "DependsOn"}
 
 
 def renamed(value):
@@ -99,6 +93,16 @@ PARTS = {
 
 
 @rule
+def what_uses_a_queue_is_made_after_it(stack):
+    """Queues are referred to by their names, which alone make nothing wait."""
+    resources = stack.transformed["Resources"]
+    for queue in stack.of("AWS::SQS::Queue"):
+        for name in ("QueueArns", "QueueUrls"):
+            if name not in resources or not waits(resources, name, queue):
+                yield f"{name}: may be there before {queue}"
+
+
+@rule
 def two_stacks_never_work_on_one_state(stack):
     claim = stack.resources.get(CLAIM, {"Type": None, "Properties": {}})
     asked = claim["Properties"].get("ServiceToken"), claim["Properties"].get("StateBucket")
@@ -108,7 +112,7 @@ def two_stacks_never_work_on_one_state(stack):
     if not timeout < claim["Properties"].get("ServiceTimeout", 0) <= 4 * timeout:
         yield f"{CLAIM}: is waited for {claim['Properties'].get('ServiceTimeout')} s"
     for name in stack.resources:
-        if not is_before(stack, name) and not waits(stack.transformed["Resources"], name):
+        if not is_before(stack, name) and not waits(stack.transformed["Resources"], name, CLAIM):
             yield f"{name}: does not wait for the claim to the state"
 
 
@@ -120,9 +124,9 @@ def is_before(stack, name):
 SERVING = ("MonitorFunction", "MonitorFunctionEventInvokeConfig")
 
 
-def waits(resources, name, seen=()):
-    """Whether a resource is made after the claim, by what it names or depends on."""
-    if name == CLAIM:
+def waits(resources, name, target, seen=()):
+    """Whether a resource is made after another, by what it names or depends on."""
+    if name == target:
         return True
     one = resources[name]
     depends = one.get("DependsOn", [])
@@ -131,5 +135,7 @@ def waits(resources, name, seen=()):
         other for other in resources if f'"{other}"' in text or "${" + other in text
     }
     return any(
-        waits(resources, other, (*seen, name)) for other in sorted(named) if other not in (*seen, name)
+        waits(resources, other, target, (*seen, name))
+        for other in sorted(named)
+        if other not in (*seen, name)
     )
