@@ -47,7 +47,8 @@ pub async fn monitor() -> ExitCode {
     launch(async |environment, clients, state| {
         let answers = clients.stack_answers();
         let monitor = wiring::monitor(&environment, &clients, state)?;
-        run_scheduled_and_stack_changes(monitor, answers, SystemClock).await
+        // Boxed, as the future of a request is large.
+        Box::pin(run_scheduled_and_stack_changes(monitor, answers, SystemClock)).await
     })
     .await
 }

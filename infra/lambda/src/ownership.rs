@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use lambda_runtime::Error;
+use parking_lot::Mutex;
 use posthaste_aws::lambda::{Scheduled, StackChange, StackResource};
+use posthaste_core::model::{Claim, STATE_OWNER_RENEWED};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_services::{ClaimError, Ownership, UpdateError};
 
@@ -24,19 +26,28 @@ pub struct Owned<R, S, C> {
     stack: Option<String>,
     bucket: String,
     clock: C,
+    /// The time of the last claim that this process wrote, by the clock's `monotonic`.
+    claimed_at: Mutex<Option<Duration>>,
 }
 
 impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     /// `run` as a function of `stack`, over the state in `bucket`.
     pub fn new(run: R, stack: Option<String>, bucket: String, state: S, clock: C) -> Self {
-        Self { run, ownership: Ownership::new(state, clock.clone()), stack, bucket, clock }
+        Self {
+            run,
+            ownership: Ownership::new(state, clock.clone()),
+            stack,
+            bucket,
+            clock,
+            claimed_at: Mutex::default(),
+        }
     }
 
     /// Claims the state, and tries again while the role is refused.
     async fn claim_patiently(&self, stack: &str, deadline: Duration) -> Result<(), ClaimError> {
         let until = deadline.min(self.clock.monotonic() + ROLE_UNKNOWN_MAX);
         loop {
-            match Box::pin(self.ownership.claim(stack)).await {
+            match self.claim(stack).await {
                 Err(error) if is_denied(&error) && self.clock.monotonic() + ROLE_TRIES < until => {
                     self.clock.sleep(ROLE_TRIES).await;
                 }
@@ -44,13 +55,28 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
             }
         }
     }
+
+    async fn claim(&self, stack: &str) -> Result<(), ClaimError> {
+        let now = self.clock.monotonic();
+        // Boxed, as the future of a request is large.
+        if Box::pin(self.ownership.claim(stack)).await? == Claim::Due {
+            *self.claimed_at.lock() = Some(now);
+        }
+        Ok(())
+    }
+
+    /// Renews the claim, without a request while the last one holds.
+    async fn renew(&self, stack: &str) -> Result<(), ClaimError> {
+        let is_due = |at: Duration| self.clock.monotonic().saturating_sub(at) >= STATE_OWNER_RENEWED;
+        let claimed_at = *self.claimed_at.lock();
+        if claimed_at.is_none_or(is_due) { self.claim(stack).await } else { Ok(()) }
+    }
 }
 
 impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Scheduled for Owned<R, S, C> {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         if let Some(stack) = &self.stack {
-            // Boxed, as the future of a request is large.
-            match Box::pin(self.ownership.claim(stack)).await {
+            match self.renew(stack).await {
                 Err(UpdateError::Edit(refused)) => return Err(refused.into()),
                 Err(error) => {
                     tracing::warn!(
@@ -95,8 +121,8 @@ mod tests {
 
     use posthaste_core::model::Timestamp;
     use posthaste_core::stored::layout::OWNER;
-    use posthaste_testkit::ManualClock;
     use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::{Calls, ManualClock, Operation, Recorded};
 
     use super::*;
 
@@ -153,6 +179,24 @@ mod tests {
         stack.change(StackChange::Update, "first", LATER).await.unwrap();
         stack.change(deleted("another"), "first", LATER).await.unwrap();
         assert!(world.0.get(OWNER).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_claim_is_renewed_every_five_minutes_and_costs_no_request_in_between() {
+        let world = world();
+        let calls = Calls::default();
+        let store = Recorded::new(world.0.clone(), "state", &calls);
+        let (stack, clock) = (Some("first".to_owned()), world.1.clone());
+        let owned = Owned::new(world.2.clone(), stack, "state".to_owned(), store, clock.clone());
+        let claim = [(Operation::Get, OWNER), (Operation::Put, OWNER)];
+        for minute in 0..12 {
+            owned.run(LATER).await.unwrap();
+            let expected: &[_] = if minute % 5 == 0 { &claim } else { &[] };
+            let made: Vec<_> = calls.take().into_iter().map(|call| (call.operation, call.key)).collect();
+            let expected: Vec<_> = expected.iter().map(|(what, key)| (*what, (*key).to_owned())).collect();
+            assert_eq!(made, expected, "minute {minute}");
+            clock.advance(LATER);
+        }
     }
 
     #[tokio::test]

@@ -35,11 +35,11 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
         Self { state, clock }
     }
 
-    /// Claims the state for `stack`, or renews its claim. Of stacks that claim at once, one wins.
-    pub async fn claim(&self, stack: &str) -> Result<(), ClaimError> {
+    /// Claims the state for `stack`, or renews its claim, and answers whether that was due. Of stacks that
+    /// claim at once, one wins.
+    pub async fn claim(&self, stack: &str) -> Result<Claim, ClaimError> {
         let now = self.clock.now();
-        update(&self.state, OWNER, |found| claimed(found, stack, now)).await?;
-        Ok(())
+        Ok(update(&self.state, OWNER, |found| claimed(found, stack, now)).await?.answer)
     }
 
     /// Gives up the claim of `stack`. That of another stays.
@@ -53,13 +53,13 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
     }
 }
 
-fn claimed(found: Option<Object>, stack: &str, now: Timestamp) -> Result<Edit<()>, ClaimRefused> {
+fn claimed(found: Option<Object>, stack: &str, now: Timestamp) -> Result<Edit<Claim>, ClaimRefused> {
     let owner = found.map(|object| StateOwner::parse(&object.bytes)).transpose();
     let owner = owner.map_err(ClaimRefused::Unreadable)?;
     let claim = StateOwner::claim(owner.as_ref(), stack, now).map_err(ClaimRefused::Living)?;
     Ok(match claim {
-        Claim::Current => Edit::Keep(()),
-        Claim::Due => Edit::Write(StateOwner { stack: stack.to_owned(), seen_at: now }.render(), ()),
+        Claim::Current => Edit::Keep(claim),
+        Claim::Due => Edit::Write(StateOwner { stack: stack.to_owned(), seen_at: now }.render(), claim),
     })
 }
 

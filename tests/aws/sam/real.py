@@ -11,6 +11,7 @@ import time
 import zipfile
 
 import boto3
+from samtranslator.yaml_helper import yaml_parse
 
 import page
 from checkout import ROOT
@@ -76,12 +77,17 @@ def timed(what, work):
 
 def sizes(folder):
     """Prints the size of each program that was built, and of its zip."""
-    for program in sorted({one.resolve() for one in folder.glob(".aws-sam/build/*/bootstrap")}):
-        archive = folder.parent / "program.zip"
+    built = folder / ".aws-sam" / "build"
+    resources = yaml_parse((built / "template.yaml").read_text())["Resources"].values()
+    functions = [one for one in resources if one["Type"] == "AWS::Serverless::Function"]
+    # Functions of one program have the same file.
+    codes = {one["Metadata"]["BuildProperties"]["Binary"]: one["Properties"]["CodeUri"] for one in functions}
+    for name, code in sorted(codes.items()):
+        program, archive = built / code / "bootstrap", folder.parent / "program.zip"
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
             packed.write(program, "bootstrap")
         megabytes = [path.stat().st_size / 1_000_000 for path in (program, archive)]
-        print(f"{program.parent.name}: {megabytes[0]:.1f} MB, its zip {megabytes[1]:.1f} MB", flush=True)
+        print(f"{name}: {megabytes[0]:.1f} MB, its zip {megabytes[1]:.1f} MB", flush=True)
 
 
 class Delivery(case.Case):

@@ -104,14 +104,17 @@ class Stack:
         """The properties of the resources of one type, by name."""
         return {name: one["Properties"] for name, one in self.resources.items() if one["Type"] == kind}
 
-    def refusals(self):
-        """What CloudFormation says against the parameters, by the template's own Rules."""
+    def refusals(self, given=None):
+        """What CloudFormation says against the parameters, by the template's own Rules; with others for some
+        that are `given`."""
+        asked = copy.copy(self)
+        asked.parameters = self.parameters | {name: str(value) for name, value in (given or {}).items()}
         return [
             assertion["AssertDescription"]
             for one in self.written.get("Rules", {}).values()
-            if self._resolve(one.get("RuleCondition", True))
+            if asked._resolve(one.get("RuleCondition", True))
             for assertion in one["Assertions"]
-            if not self._resolve(assertion["Assert"])
+            if not asked._resolve(assertion["Assert"])
         ]
 
     def _named_resources(self):

@@ -26,7 +26,7 @@ def adoption_is_all_or_nothing(stack):
         itertools.combinations(ADOPTED, count) for count in range(len(ADOPTED) + 1)
     ):
         given = {name: ADOPTED[name] if name in names else "" for name in ADOPTED}
-        refusals = Stack(stack.written, {**stack.parameters, **given}).refusals()
+        refusals = stack.refusals(given)
         if bool(refusals) != (0 < len(names) < len(ADOPTED)):
             yield f"{names or 'nothing'}: {'refused' if refusals else 'taken'}"
         for name in ADOPTED:
@@ -46,6 +46,10 @@ def what_is_adopted_is_all_that_differs(stack):
         if name != "QueuePrefix":
             yield from differences(name, stack.resources.get(name), adopting.resources.get(name))
     yield from differences("Outputs", stack.outputs(), adopting.outputs())
+    text = json.dumps(adopting.resources)
+    for name in sorted(made):
+        if f"{name}." in text:
+            yield f"{name}: referred to, and not there"
 
 
 def differences(name, made, adopting):

@@ -21,7 +21,9 @@ def visibility_covers_six_invocations_and_the_window(stack):
         function, queue = stack.of("AWS::Lambda::Function")[source["FunctionName"]], queue_of(stack, source)
         window = source.get("MaximumBatchingWindowInSeconds", 0)
         least = TIMEOUTS_PER_VISIBILITY * function["Timeout"] + window
-        if queue["VisibilityTimeout"] < least:
+        if queue is None:
+            yield f"{name}: reads {source['EventSourceArn']}, which is no queue of this stack"
+        elif queue["VisibilityTimeout"] < least:
             yield f"{name}: a visibility timeout of {queue['VisibilityTimeout']} s, but {least} s are needed"
 
 
@@ -129,7 +131,7 @@ def sources(stack):
 
 
 def queue_of(stack, source):
-    return stack.of("AWS::SQS::Queue")[source["EventSourceArn"].removesuffix(".Arn")]
+    return stack.of("AWS::SQS::Queue").get(source["EventSourceArn"].removesuffix(".Arn"))
 
 
 def listed(one_or_more):

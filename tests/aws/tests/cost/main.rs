@@ -73,10 +73,10 @@ const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
 | wake | $2.00 |
-| monitor | $0.28 |
+| monitor | $0.33 |
 | merges | $0.03 |
 | empty receives of the four mappings | $1.04 |
-| all | $3.34 |
+| all | $3.39 |
 ";
 
 #[test]
