@@ -83,7 +83,8 @@ class Installation:
 
     def posthaste(self, *arguments, text=None):
         """Runs the program on this stack, and answers its JSON."""
-        environment = {"PATH": os.environ["PATH"], "POSTHASTE_URL": self.url("ManageUrl"), "POSTHASTE_KEY": KEY}
+        url = self.url("ManageUrl")
+        environment = {"PATH": os.environ["PATH"], "POSTHASTE_URL": url, "POSTHASTE_KEY": KEY}
         done = subprocess.run(
             [os.environ["POSTHASTE_BIN"], *arguments, "--json"], input=text, env=environment,
             capture_output=True, text=True,

@@ -1,6 +1,6 @@
-"""A stack is deleted with acknowledged events in its queue and in its state bucket, and another delivers them:
-of the same name, of another name, and adopted from one that had adopted. And none works on the state of a
-stack that lives.
+"""A stack is deleted with acknowledged events in its queue and in its state bucket, and another delivers
+them: of the same name, of another name, and adopted from one that had adopted. And none works on the state
+of a stack that lives.
 
 The emulator keeps to `DeletionPolicy` and runs the custom resource as AWS does. It does not know that a name
 is taken: on AWS a stack of the same name that adopts nothing fails because its queues exist, and here nobody
@@ -81,7 +81,8 @@ class Lifecycle(Case):
         installation.wake()
         [second] = self.sink.take(self.path)
         self.assertEqual(json.loads(second.body)["id"], f"parked-{number}")
-        self.assertEqual((second.headers["webhook-id"], second.headers["aeg-delivery-count"]), (self.parked_id, "1"))
+        told = second.headers["webhook-id"], second.headers["aeg-delivery-count"]
+        self.assertEqual(told, (self.parked_id, "1"))
         waiting.until(lambda: installation.waiting_messages() == 0, "an empty queue")
         self.assertEqual((self.sink.left(self.path), self.parked(installation)), (0, None))
 

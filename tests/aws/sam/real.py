@@ -36,7 +36,7 @@ PATH = "/hooks"
 
 
 def commands():
-    """The page's lines, for this processor and for an endpoint here, in two parts: the build, and the rest."""
+    """The page's lines, for this processor and for an endpoint here: what comes first, build, deployment."""
     lines = page.block("Deploy", "sam deploy --parameter-overrides AdminKeySha256=")
     before, last = lines.rstrip().rsplit("\n", 1)
     build, deploy = last.split(" && ")
@@ -109,17 +109,20 @@ def deliver(environment, key):
         return f"{url}/_aws/lambda-url/{outputs[name].split('://', 1)[1].split('.', 1)[0]}"
 
     def posthaste(*arguments, text=None):
-        told = {"PATH": os.environ["PATH"], "POSTHASTE_URL": reachable("ManageUrl"), "POSTHASTE_KEY": key}
+        manage = reachable("ManageUrl")
+        told = {"PATH": os.environ["PATH"], "POSTHASTE_URL": manage, "POSTHASTE_KEY": key}
         command = [os.environ["POSTHASTE_BIN"], *arguments, "--json"]
         done = subprocess.run(command, input=text, env=told, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     with sink.Sink() as endpoint:
-        declared = {"topics": {"orders": {"subscriptions": {"all": {"endpoint": {"url": endpoint.url(PATH)}}}}}}
+        subscription = {"endpoint": {"url": endpoint.url(PATH)}}
+        declared = {"topics": {"orders": {"subscriptions": {"all": subscription}}}}
         applied = posthaste("apply", "--file", "-", text=json.dumps(declared))
         [secret] = [new["value"] for new in applied["new"] if new["kind"] == "signing secret"]
-        sent = {"aeg-sas-key": posthaste("topics", "keys", "orders")["key1"], "content-type": case.CLOUD_EVENT}
+        publish_key = posthaste("topics", "keys", "orders")["key1"]
+        sent = {"aeg-sas-key": publish_key, "content-type": case.CLOUD_EVENT}
         body = (ROOT / "samples" / "cloudevents" / "order-paid.json").read_bytes().strip()
         answer = case.request("POST", f"{reachable('PublishUrl')}/topics/orders/events", sent, body)
         assert answer.status == 200, answer
