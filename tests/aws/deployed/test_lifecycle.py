@@ -88,7 +88,7 @@ class Lifecycle(Case):
 
     def assert_is_alone(self, living):
         """A second stack over its state is refused before it touches anything."""
-        case.CAUSED.add("works on this state")
+        case.CAUSED.add(f"the stack {living.id} works on this state")
         before = self.owner(living)
         self.assertEqual(before["stack"], living.id)
         with self.assertRaises(Refused) as refused:
