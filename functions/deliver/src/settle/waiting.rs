@@ -64,7 +64,7 @@ impl<P: Ports> WaitingObjects<P> {
     /// Writes the objects side by side, and answers for each message whether all of it was written.
     async fn write_all(&self, invocation: &Invocation, waiting: &[WaitingMessage]) -> Vec<bool> {
         let gathered = gather(waiting);
-        // What is parked falls due by time alone, which wake expects.
+        // Parked deliveries need no signal: wake sees when they are due.
         if gathered.values().any(|shared| shared.place == Place::Held) {
             let _ = stop_at(&self.clock, invocation.deadlines.storing(), self.wake.signal()).await;
         }

@@ -12,7 +12,8 @@ use crate::world::{RUN, World};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The minutes in which wake looks for work, of so many; at each it is started without a signal.
+/// The minutes in which wake looks for work. It is started once in each of this number of minutes, without a
+/// signal.
 async fn looks(world: &World, minutes: u64) -> Vec<u64> {
     let mut looks = Vec::new();
     for minute in 1..=minutes {

@@ -1,4 +1,4 @@
-//! What AWS carries with posthaste. Many invocations of the real deliver run at once on the manual clock, as
+//! Capacity of posthaste on AWS. Many invocations of the real deliver run at once on the manual clock, as
 //! Lambda's pollers run them. docs/src/operating/aws-capacity.md shows every table, and is held to it here.
 
 mod case;

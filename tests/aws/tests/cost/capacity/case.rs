@@ -44,12 +44,12 @@ pub(super) struct Case {
     pub(super) answer_time: AnswerTime,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(super) struct Measured {
     pub(super) endpoints: Endpoints,
     pub(super) invocations: Invocations,
     pub(super) queue: Counts,
-    /// What is left in the queue and in the state bucket: messages and keys.
+    /// Leftovers in the queue and in the state bucket: messages and keys.
     pub(super) left: usize,
 }
 

@@ -39,7 +39,7 @@ fn own_seconds() -> f64 {
     DELIVER_SECONDS - QUICK.as_secs_f64()
 }
 
-/// What a load needs, and its price.
+/// Needs of a load, and its price.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs {
     /// Invocations at once.

@@ -127,7 +127,7 @@ pub(super) fn failing(case: &Case, run: &Measured) -> String {
     table
 }
 
-/// What 5,000 events a second need.
+/// Needs of 5,000 events a second.
 pub(super) fn sustained(cases: &[Case], measured: &[Measured]) -> String {
     let mut table = "\
 | 5,000 events/s, one subscriber | `publish` at once | `deliver` at once | messages in flight | memory \
