@@ -3,6 +3,7 @@ sends."""
 
 import datetime
 import json
+import time
 
 import waiting
 from case import Case, cloud_event, delivery
@@ -84,6 +85,9 @@ class Schedules(Case):
         bucket, s3 = self.stack.state_bucket, self.stack.client("s3")
         s3.copy_object(Bucket=bucket, Key=due, CopySource={"Bucket": bucket, "Key": parked})
         s3.delete_object(Bucket=bucket, Key=parked)
+        # wake may rest until the minute that it saw, unless a signal says that there is work.
+        until = json.dumps({"until": int((time.time() + 60) * 1000)})
+        s3.put_object(Bucket=bucket, Key="signals/wake.json", Body=until.encode())
         self.invoke("wake", "RequestResponse")
         [second] = self.sink.take(self.path)
         self.assertEqual((second.headers["aeg-delivery-count"], second.body), ("1", first.body))
