@@ -14,8 +14,14 @@ BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"
 
 def local(bucket, parameters, path=TEMPLATE):
     """The template, each function's code being `{program}.zip` in the bucket."""
-    template = yaml_parse(pathlib.Path(path).read_text())
+    template = adapted(parameters, path)
     point_at_code(template, bucket)
+    return template
+
+
+def adapted(parameters, path=TEMPLATE):
+    """The template with what the emulator needs, and its code still to be built."""
+    template = yaml_parse(pathlib.Path(path).read_text())
     write_numbers_of_sources(template, parameters)
     allow_batches(template)
     let_plain_http_in(template)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
     BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http, run_scheduled,
+    run_scheduled_and_stack_changes,
 };
 use posthaste_ports::BatchResponse;
 use posthaste_services::DRAIN_POST_TIMEOUT;
@@ -41,10 +42,13 @@ pub async fn deadletter() -> ExitCode {
 }
 
 /// monitor: samples the queues, for a minute while they are not calm, and writes the pressure, started by a
-/// schedule once a minute.
+/// schedule once a minute. CloudFormation starts it too, for the stack's claim to the state bucket.
 pub async fn monitor() -> ExitCode {
     launch(async |environment, clients, state| {
-        run_scheduled(wiring::monitor(&environment, &clients, state)?, SystemClock).await
+        let answers = clients.stack_answers();
+        let monitor = wiring::monitor(&environment, &clients, state)?;
+        // Boxed, as the future of a request is large.
+        Box::pin(run_scheduled_and_stack_changes(monitor, answers, SystemClock)).await
     })
     .await
 }

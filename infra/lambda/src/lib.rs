@@ -7,6 +7,7 @@ pub mod environment;
 pub mod functions;
 mod launch;
 pub mod log_files;
+pub mod ownership;
 pub mod redelivery_backoff;
 pub mod sampling;
 mod unwinding;

@@ -33,6 +33,7 @@ use crate::environment::{
     PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
 use crate::log_files::{MergeFiles, WriteFiles};
+use crate::ownership::Owned;
 use crate::redelivery_backoff::{RedeliveryBackoff, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
@@ -80,6 +81,9 @@ pub type AwsWake = Wake<Aws>;
 
 /// monitor, as it is wired here.
 pub type AwsMonitor = Monitor<Aws, NoMachine, DrainReports<S3Store, SystemClock>>;
+
+/// monitor, sampling while its stack owns the state.
+pub type AwsSampling = Owned<Sampling<AwsMonitor, SystemClock>, S3Store, SystemClock>;
 
 /// publish, as the routes of its Function URL.
 pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Store) -> Router {
@@ -232,7 +236,7 @@ pub fn monitor(
     environment: &MonitorEnvironment,
     clients: &Clients,
     state: S3Store,
-) -> Result<Sampling<AwsMonitor, SystemClock>, SettingsError> {
+) -> Result<AwsSampling, SettingsError> {
     let urls = QueueUrls::from([
         (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
         (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
@@ -244,14 +248,16 @@ pub fn monitor(
         probe: NoMachine,
         clock: SystemClock,
         drain: DrainReports::new(state.clone(), SystemClock),
-        registry: Registry::new(state, SystemClock, MONITOR_TOPIC_MAX_AGE),
+        registry: Registry::new(state.clone(), SystemClock, MONITOR_TOPIC_MAX_AGE),
         entropy: SystemEntropy,
     };
     let pressure = &environment.settings.pressure;
     let monitor = Monitor::new(ports, environment.settings.clone())?;
     // With nothing to sample, one look per invocation is enough.
     let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
-    Ok(Sampling::new(monitor, interval, SystemClock))
+    let sampling = Sampling::new(monitor, interval, SystemClock);
+    let (stack, bucket) = (environment.stack.clone(), state.bucket().to_owned());
+    Ok(Owned::new(sampling, stack, bucket, state, SystemClock))
 }
 
 /// record, with its queue and its schedule. Old files are left to the bucket's lifecycle.
@@ -339,7 +345,7 @@ mod tests {
             };
             let (clients, state) = clients();
             let sampling = monitor(&MonitorEnvironment::read(&read).unwrap().1, &clients, state).unwrap();
-            assert_eq!(sampling.interval, Duration::from_secs(secs), "{profile}");
+            assert_eq!(sampling.run.interval, Duration::from_secs(secs), "{profile}");
         };
         check("scaled", 10);
         check("off", 60);

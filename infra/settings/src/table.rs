@@ -277,6 +277,8 @@ table! {
         Some(Variable::new("DEAD_LETTER_BUCKET", BUCKET, &[Wake, Deadletter, Manage]));
     LOG_BUCKET: String = parse::bucket, None,
         Some(Variable::new("LOG_BUCKET", BUCKET, &[Wake, Manage, Record]));
+    STACK_ID: String = parsed, None,
+        Some(Variable::new("STACK_ID", Form::Text("the id of a stack"), &[Monitor]).optional());
     DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
             &[Publish, Deliver, Wake, Deadletter, Monitor, Manage]));

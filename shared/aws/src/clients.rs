@@ -3,6 +3,7 @@
 //! There is no `aws-config`: its chain of providers reads files and asks the instance metadata service, and
 //! costs more than all the rest of a cold start.
 
+mod answers;
 mod connector;
 pub(crate) mod failure;
 mod limits;
@@ -26,6 +27,7 @@ use posthaste_ports::{Clock, QueueName};
 
 use crate::queue::{QueueUrls, SqsQueue};
 use crate::store::S3Store;
+pub use answers::StackAnswers;
 use connector::LazyClient;
 use limits::retries;
 pub(crate) use limits::timeouts;
@@ -87,6 +89,11 @@ impl Clients {
     pub fn store(&self, bucket: &str) -> S3Store {
         let client = self.shared.s3.get_or_init(|| self.shared.s3_client());
         S3Store::new(client.clone(), bucket, self.shared.sleep.clone())
+    }
+
+    /// The way of answers to CloudFormation.
+    pub fn stack_answers(&self) -> StackAnswers {
+        StackAnswers::new(self.shared.sleep.clone())
     }
 }
 

@@ -35,6 +35,11 @@ impl S3Store {
         Self(Bucket { client, name: bucket.to_owned(), sleep, object_bytes_max: OBJECT_BYTES_MAX })
     }
 
+    /// The bucket's name.
+    pub fn bucket(&self) -> &str {
+        &self.0.name
+    }
+
     /// The same bucket, with objects of up to this number of bytes.
     #[must_use]
     pub fn with_objects_up_to(self, bytes: u64) -> Self {

@@ -14,6 +14,7 @@ mod keys;
 pub mod layout;
 mod lease;
 mod links;
+mod owner;
 pub mod parked;
 mod pressure;
 mod rate;

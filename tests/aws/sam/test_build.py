@@ -63,8 +63,8 @@ class Build(unittest.TestCase):
         for name, function in functions.items():
             program = function["Metadata"]["BuildProperties"]["Binary"]
             code = built / function["Properties"]["CodeUri"] / "bootstrap"
-            # The stub of cargo writes the program's name into the program.
-            self.assertEqual(code.read_text(), program, name)
+            # The stub of cargo writes the program's name at the end of the program.
+            self.assertTrue(code.read_text().endswith(f"# {program}\n"), name)
 
     def test_git_ignores_what_sam_makes(self):
         self.assertTrue((self.checkout.path / ".aws-sam").is_dir())

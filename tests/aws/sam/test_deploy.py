@@ -115,7 +115,7 @@ class Deploy(unittest.TestCase):
         self.assertEqual(after["PublishFunction"]["MemorySize"], 512)
         # The code is another, so that there is something to deploy.
         for program in self.checkout.path.glob(".aws-sam/build/*/bootstrap"):
-            program.write_text("another")
+            program.write_text(program.read_text() + "# another\n")
         self.checkout.run("sam deploy", **self.environment)
         after = self.functions()
         self.assertEqual(after["ManageFunction"]["Environment"]["Variables"], before)

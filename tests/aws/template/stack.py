@@ -20,12 +20,18 @@ PSEUDO = {
     "AWS::Region": "us-east-1",
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
+    "AWS::StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/posthaste/0b8b9c5e",
     "AWS::URLSuffix": "amazonaws.com",
 }
 
 # Values for texts that have no list of allowed ones, where everything optional is set.
 TEXTS = {
     "AdminKeySha256": "5c1e" * 16,
+    # Rules about queues and buckets need some. What is adopted has a rule of its own.
+    "AdoptFrom": "",
+    "AdoptStateBucket": "",
+    "AdoptDeadLetterBucket": "",
+    "AdoptLogBucket": "",
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
     "AllowEndpoints": "10.0.0.0/8",
     "DnsServer": "10.0.0.2:53",
@@ -102,7 +108,6 @@ class Stack:
         self.parameters = {
             name: str(given.get(name, one.get("Default"))) for name, one in template["Parameters"].items()
         }
-        self._conditions = template.get("Conditions", {})
 
     @functools.cached_property
     def transformed(self):
@@ -129,15 +134,30 @@ class Stack:
         """The properties of the resources of one type, by name."""
         return {name: one["Properties"] for name, one in self.resources.items() if one["Type"] == kind}
 
-    def refusals(self):
-        """What CloudFormation says against the parameters, by the template's own Rules."""
+    def refusals(self, given=None):
+        """What CloudFormation says against the parameters, by the template's own Rules; with others for some
+        that are `given`."""
+        asked = copy.copy(self)
+        asked.parameters = self.parameters | {name: str(value) for name, value in (given or {}).items()}
         return [
             assertion["AssertDescription"]
             for one in self.written.get("Rules", {}).values()
-            if self._resolve(one.get("RuleCondition", True))
+            if asked._resolve(one.get("RuleCondition", True))
             for assertion in one["Assertions"]
-            if not self._resolve(assertion["Assert"])
+            if not asked._resolve(assertion["Assert"])
         ]
+
+    @functools.cached_property
+    def _names(self):
+        """ARNs and URLs of queues, by which a text is known as the resource that it means."""
+        names = {}
+        for name, one in self.transformed["Resources"].items():
+            if one["Type"] == "AWS::SQS::Queue" and self._holds(one.get("Condition")):
+                text = self._substituted(one["Properties"].get("QueueName", {}).get("Fn::Sub", name), {})
+                account = PSEUDO["AWS::AccountId"]
+                names[f"arn:aws:sqs:{PSEUDO['AWS::Region']}:{account}:{text}"] = f"{name}.Arn"
+                names[f"https://sqs.{PSEUDO['AWS::Region']}.amazonaws.com/{account}/{text}"] = name
+        return names
 
     def _holds(self, condition):
         return condition is None or self._resolve(self.written["Conditions"][condition])
@@ -161,11 +181,9 @@ class Stack:
         if name == "Condition":
             return self._holds(argument)
         if name == "Fn::GetAtt":
-            return ".".join(argument) if isinstance(argument, list) else argument
+            return self._attribute(".".join(argument) if isinstance(argument, list) else argument)
         if name == "Fn::Sub":
-            return re.sub(r"\$\{([^!}][^}]*)\}", lambda found: str(self._named(found[1])), argument).replace(
-                "${!", "${"
-            )
+            return self._filled(*argument) if isinstance(argument, list) else self._filled(argument, {})
         if name == "Fn::If":
             condition, yes, no = argument
             return self._resolve(yes if self._holds(condition) else no)
@@ -184,6 +202,23 @@ class Stack:
             return separator.join(map(str, self._resolve(parts)))
         raise NotImplementedError(f"{name}: teach stack.py what it means")
 
+    def _filled(self, text, values):
+        filled = self._substituted(text, values)
+        return self._names.get(filled, filled)
+
+    def _substituted(self, text, values):
+        values = {name: self._resolve(one) for name, one in values.items()}
+        fill = lambda found: str(values.get(found[1]) or self._named(found[1]))  # noqa: E731
+        return re.sub(r"\$\{([^!}][^}]*)\}", fill, text).replace("${!", "${")
+
+    def _attribute(self, text):
+        """A variable of the template, which a parameter of Systems Manager is, is what it holds."""
+        name, _, attribute = text.partition(".")
+        variable = self.written["Resources"].get(name, {})
+        if (variable.get("Type"), attribute) == ("AWS::SSM::Parameter", "Value"):
+            return self._resolve(variable["Properties"]["Value"])
+        return text
+
     def _named(self, name):
         if name == "AWS::NoValue":
             return NOTHING
@@ -192,7 +227,7 @@ class Stack:
             if kind == "CommaDelimitedList":
                 return value.split(",")
             return int(value) if kind == "Number" else value
-        return PSEUDO.get(name, name)
+        return PSEUDO.get(name, self._attribute(name))
 
 
 def _transform(template, parameters):

@@ -173,6 +173,8 @@ const STALE_AFTER: Duration = Duration::from_secs(150);
 /// The environment of monitor.
 #[derive(Debug, Clone)]
 pub struct MonitorEnvironment {
+    /// The id of the stack, which claims the state bucket.
+    pub stack: Option<String>,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
     /// The URL of the dead-letter queue.
@@ -184,6 +186,7 @@ pub struct MonitorEnvironment {
 impl Environment for MonitorEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
+            stack: variables.get(&table::STACK_ID),
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
             settings: pressure_and_notices(variables),

@@ -55,7 +55,7 @@ impl HttpClient for LazyClient {
 
 /// Two connectors, of which a process usually needs one.
 #[derive(Debug)]
-struct ByScheme {
+pub(super) struct ByScheme {
     settings: HttpConnectorSettings,
     sleep: SharedAsyncSleep,
     plain: OnceLock<Connector>,
@@ -63,7 +63,7 @@ struct ByScheme {
 }
 
 impl ByScheme {
-    fn new(settings: HttpConnectorSettings, sleep: SharedAsyncSleep) -> Self {
+    pub(super) fn new(settings: HttpConnectorSettings, sleep: SharedAsyncSleep) -> Self {
         Self { settings, sleep, plain: OnceLock::new(), tls: OnceLock::new() }
     }
 

@@ -352,6 +352,15 @@ pub const REPLAY_FAILURES_SHOWN_MAX: usize = 20;
 /// The time for which a replay that ended can be looked at.
 pub const REPLAY_KEPT: Duration = Duration::from_hours(30 * 24);
 
+// --- The stack on AWS ---
+
+/// The time after which the owner of a state counts as gone, if it has not said since that it works on it.
+pub const STATE_OWNER_LIVES: Duration = Duration::from_mins(10);
+
+/// The time after which an owner says again that it works on its state: two tries before it counts as gone.
+/// Each is a PUT of S3, so $0.045 a month.
+pub const STATE_OWNER_RENEWED: Duration = Duration::from_mins(5);
+
 // --- Delivery log ---
 
 /// Largest message of records, in bytes: below the 1,048,576 of SQS, with room for its attributes.

@@ -11,6 +11,7 @@ pub use super::idempotency::{IDEMPOTENCY, idempotency};
 use super::keys::{day_key, hour_key};
 pub use super::keys::{folder, folder_owner};
 pub use super::links::{LINKS, links};
+pub use super::owner::OWNER;
 pub use super::parked::{
     HELD, PARKED, held, held_expiry_minute, held_folder, held_of, held_of_topic, held_past, parked,
     parked_at_minute, parked_before, parked_due_minute, parked_folder, parked_id, parked_instead,

@@ -17,4 +17,4 @@ def broken(stack):
 
 
 # Importing them is what fills RULES.
-from rules import alarms, buckets, front_ends, functions, program, queues, roles, settings  # noqa: E402, F401
+from rules import adoption, alarms, buckets, front_ends, functions, program, queues, roles, settings  # noqa: E402, F401

@@ -15,8 +15,8 @@ LEVELS = ("none", "essential", "all")
 # What wakes a person: callers get errors, or events are stuck. By metric, and what it is of.
 ESSENTIAL = {
     ("Throttles", "PublishFunction"),
-    ("ApproximateAgeOfOldestMessage", "DeliveriesQueue.QueueName"),
-    ("ApproximateAgeOfOldestMessage", "DeadLettersQueue.QueueName"),
+    ("ApproximateAgeOfOldestMessage", "posthaste-deliveries"),
+    ("ApproximateAgeOfOldestMessage", "posthaste-deadletters"),
     ("OldestUnwrittenDeadLetterInSeconds",),
     ("Invocations", "WakeFunction"),
     ("Errors", "WakeFunction"),
@@ -25,12 +25,12 @@ ESSENTIAL = {
 
 # Can wait until morning.
 OTHERS = {
-    ("NumberOfMessagesSent", "DeadLettersQueue.QueueName"),
-    ("ApproximateAgeOfOldestMessage", "RecordsQueue.QueueName"),
+    ("NumberOfMessagesSent", "posthaste-deadletters"),
+    ("ApproximateAgeOfOldestMessage", "posthaste-records"),
     ("LogRecordsLostCount",),
     ("OldestUnwrittenRecordInSeconds",),
-    ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
-    ("ApproximateNumberOfMessagesVisible", "RedriveQueue.QueueName"),
+    ("NumberOfMessagesReceived", "posthaste-redrive"),
+    ("ApproximateNumberOfMessagesVisible", "posthaste-redrive"),
     ("PressureLevel", "submission-queue"),
     ("PressureLevel", "database-disk"),
     ("PressureLevel", "dead-letter-backlog"),

@@ -3,7 +3,7 @@
 import re
 
 from rules import rule
-from rules.queues import refuses_plain_text
+from rules.queues import outlives, refuses_plain_text
 from stack import ROOT
 
 
@@ -46,10 +46,7 @@ def buckets_take_tls_only(stack):
 @rule
 def buckets_outlive_the_stack(stack):
     for name, one in stack.resources.items():
-        if one["Type"] == "AWS::S3::Bucket" and {
-            one.get("DeletionPolicy"),
-            one.get("UpdateReplacePolicy"),
-        } != {"Retain"}:
+        if one["Type"] == "AWS::S3::Bucket" and not outlives(one):
             yield f"{name}: would go with the stack"
 
 

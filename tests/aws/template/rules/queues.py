@@ -24,7 +24,9 @@ def visibility_covers_six_invocations_and_the_window(stack):
         function, queue = stack.of("AWS::Lambda::Function")[source["FunctionName"]], queue_of(stack, source)
         window = source.get("MaximumBatchingWindowInSeconds", 0)
         least = TIMEOUTS_PER_VISIBILITY * function["Timeout"] + window
-        if queue["VisibilityTimeout"] < least:
+        if queue is None:
+            yield f"{name}: reads {source['EventSourceArn']}, which is no queue of this stack"
+        elif queue["VisibilityTimeout"] < least:
             yield f"{name}: a visibility timeout of {queue['VisibilityTimeout']} s, but {least} s are needed"
 
 
@@ -62,10 +64,7 @@ def what_fails_often_is_redriven(stack):
 @rule
 def the_redrive_queue_takes_from_its_sources_alone(stack):
     queues = stack.of("AWS::SQS::Queue")
-    arn = "arn:aws:sqs:us-east-1:123456789012:"
-    feeding = sorted(
-        arn + queue.get("QueueName", name) for name, queue in queues.items() if "RedrivePolicy" in queue
-    )
+    feeding = sorted(f"{name}.Arn" for name, queue in queues.items() if "RedrivePolicy" in queue)
     for name, queue in queues.items():
         allowed = queue.get("RedriveAllowPolicy")
         expected = {"redrivePermission": "denyAll"}
@@ -85,6 +84,20 @@ def the_redrive_queue_keeps_as_long_as_its_sources(stack):
             yield f"{name}: keeps messages for longer than RedriveQueue"
         if queue["MessageRetentionPeriod"] != RETENTION_SECS_MAX:
             yield f"{name}: keeps messages for {queue['MessageRetentionPeriod']} s, not for 14 days"
+
+
+@rule
+def queues_outlive_the_stack(stack):
+    for name, one in stack.resources.items():
+        if one["Type"] == "AWS::SQS::Queue" and not outlives(one):
+            yield f"{name}: would go with the stack, and with it what was acknowledged"
+
+
+def outlives(resource):
+    """Whether a resource stays when its stack goes, or when an update would replace it. One that a deployment
+    made which failed is empty, and goes."""
+    policies = resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")
+    return policies == ("RetainExceptOnCreate", "Retain")
 
 
 @rule
@@ -127,7 +140,7 @@ def sources(stack):
 
 
 def queue_of(stack, source):
-    return stack.of("AWS::SQS::Queue")[source["EventSourceArn"].removesuffix(".Arn")]
+    return stack.of("AWS::SQS::Queue").get(source["EventSourceArn"].removesuffix(".Arn"))
 
 
 def listed(one_or_more):

@@ -1,7 +1,7 @@
 """Parameters: what a user meets."""
 
 from rules import rule
-from stack import TEXTS, Stack
+from stack import TEXTS
 
 # SHA-256 of no bytes.
 DIGEST_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -32,7 +32,7 @@ def what_aws_would_refuse_is_refused_at_once(stack):
     if stack.refusals():
         yield f"the parameters are refused: {stack.refusals()}"
     for given, is_refused in (*batches(), *front_ends(), *networks()):
-        if bool(Stack(stack.written, {**stack.parameters, **given}).refusals()) != is_refused:
+        if bool(stack.refusals(given)) != is_refused:
             yield f"{given}: {'taken' if is_refused else 'refused'}"
 
 
@@ -80,7 +80,7 @@ def the_admin_key_stays_secret(stack):
         yield f"{name}: shown or known"
     if parameter.get("AllowedPattern") != "[0-9A-Fa-f]{64}":
         yield f"{name}: takes more than a digest"
-    if not Stack(stack.written, {**stack.parameters, name: DIGEST_OF_NOTHING}).refusals():
+    if not stack.refusals({name: DIGEST_OF_NOTHING}):
         yield f"{name}: takes the digest of an empty key"
     digest = stack.parameters[name]
     holders = [name for name, one in stack.resources.items() if digest in str(one)]
@@ -102,6 +102,8 @@ def outputs_say_where_everything_is(stack):
         "DeadLettersQueueUrl": "DeadLettersQueue",
         "RecordsQueueUrl": "RecordsQueue",
         "RedriveQueueUrl": "RedriveQueue",
+        "AdoptionParameters": "AdoptFrom=posthaste AdoptStateBucket=StateBucket "
+        "AdoptDeadLetterBucket=DeadLetterBucket AdoptLogBucket=LogBucket",
     }
     if stack.parameters["PublishDomainName"]:
         expected |= {

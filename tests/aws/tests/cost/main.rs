@@ -79,10 +79,10 @@ const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
 | wake | $0.19 |
-| monitor | $0.28 |
+| monitor | $0.33 |
 | merges | $0.03 |
 | empty receives of the four mappings | $1.04 |
-| all | $1.54 |
+| all | $1.59 |
 ";
 
 const THREE_LOADS: &str = "\
@@ -91,7 +91,7 @@ const THREE_LOADS: &str = "\
 | million deliveries | 0.26 | 25.92 | 259.20 |
 | deliveries: SQS, S3, Lambda | $0.95 | $65.11 | $373.85 |
 | the delivery log, with payloads | $0.36 | $12.78 | $49.48 |
-| whatever is published | $1.54 | $1.54 | $1.54 |
+| whatever is published | $1.59 | $1.59 | $1.59 |
 | what leaves AWS | $0.04 | $4.20 | $41.99 |
 | alarms and metrics | $5.50 | $5.50 | $5.50 |
 | all | **$8.40** | **$89.13** | **$472.37** |

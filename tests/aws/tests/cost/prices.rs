@@ -1,5 +1,7 @@
 //! From requests to dollars: AWS's list prices in us-east-1, without the free tier, as of 2026.
 
+use posthaste_core::model::STATE_OWNER_RENEWED;
+
 use crate::bill::{Bill, Requests};
 use crate::scenario::{DELIVERED, Outcome};
 use crate::world::{WAKE_LOOK, WAKE_REST};
@@ -120,6 +122,9 @@ pub(crate) fn log_per_million(bill: &Bill, delivered: u32) -> f64 {
     (sqs + s3 + lambda) * MILLION / f64::from(delivered)
 }
 
+/// A renewal of the stack's claim to its state bucket.
+const CLAIM: Requests = Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 1, gets: 1 };
+
 /// The costs of a month in which nothing is published, by their source. `monitor` holds its requests of a
 /// minute.
 pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
@@ -129,7 +134,8 @@ pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
     let looks = 1.0 / f64::from(MINUTES_BETWEEN_LOOKS);
     let wake = requests(WAKE_LOOK) * looks + requests(WAKE_REST) * (1.0 - looks);
     let wake = wake + invocation(WAKE_GB, WAKE_SECONDS);
-    let monitor = requests(monitor) + invocation(MONITOR_GB, MONITOR_SECONDS);
+    let claims = 60.0 / STATE_OWNER_RENEWED.as_secs_f64();
+    let monitor = requests(monitor) + requests(CLAIM) * claims + invocation(MONITOR_GB, MONITOR_SECONDS);
     let merges = (requests(IDLE_MERGE) + invocation(RECORD_GB, MERGE_SECONDS)) * MERGES_PER_MINUTE;
     let pollers = QUEUES * f64::from(POLLERS) * RECEIVES_PER_MINUTE * SQS_REQUEST;
     let rows = [

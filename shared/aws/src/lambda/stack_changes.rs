@@ -1,0 +1,203 @@
+//! Invocations by CloudFormation, for a custom resource of the function's own stack: the change, and its
+//! answer. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html>
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lambda_runtime::{Context, Error};
+use posthaste_log::with_causes;
+use posthaste_ports::Clock;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use super::deadline;
+use super::invocations::{Failure, answer_each, contained};
+use super::scheduled::{Scheduled, run_once};
+use crate::clients::StackAnswers;
+
+/// Longest reason of a refusal, in bytes. An answer of CloudFormation has 4096 at most, with its ids.
+/// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html>
+const REASON_BYTES_MAX: usize = 2048;
+
+/// What CloudFormation does to the resource.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "RequestType")]
+pub enum StackChange {
+    /// The stack gets the resource.
+    Create,
+    /// A property of the resource has changed.
+    Update,
+    /// The resource of this physical id goes.
+    Delete {
+        /// The id that an earlier change was answered with.
+        #[serde(rename = "PhysicalResourceId")]
+        id: String,
+    },
+}
+
+/// A custom resource.
+pub trait StackResource: Send + Sync + 'static {
+    /// The resource's physical id. After an update with another one, CloudFormation deletes that of before.
+    fn id(&self) -> String;
+
+    /// Makes the change for the stack of this id, until `deadline`, a time of the clock's `monotonic`. An
+    /// error makes the deployment fail, with the error as its reason.
+    fn change(
+        &self,
+        change: StackChange,
+        stack: &str,
+        deadline: Duration,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+/// An event of CloudFormation.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct StackEvent {
+    #[serde(rename = "ResponseURL")]
+    response_url: String,
+    stack_id: String,
+    request_id: String,
+    logical_resource_id: String,
+    #[serde(flatten)]
+    change: StackChange,
+}
+
+/// An event of CloudFormation, or anything else.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum StackOrSchedule {
+    Stack(StackEvent),
+    Schedule(IgnoredAny),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    physical_resource_id: String,
+    stack_id: String,
+    request_id: String,
+    logical_resource_id: String,
+}
+
+/// Answers invocations by CloudFormation for a resource, and all others as
+/// [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is gone.
+pub async fn run_scheduled_and_stack_changes<S, C>(
+    scheduled: S,
+    answers: StackAnswers,
+    clock: C,
+) -> Result<(), Error>
+where
+    S: Scheduled + StackResource,
+    C: Clock,
+{
+    let work = async |event: StackOrSchedule, context: &Context| match event {
+        StackOrSchedule::Schedule(_) => run_once(&scheduled, &clock, context).await,
+        StackOrSchedule::Stack(event) => {
+            let (url, answer) = answer(&scheduled, event, deadline::of(context, &clock)).await;
+            answers.put(&url, answer).await.map_err(|error| Failure::Run(error.into()))
+        }
+    };
+    answer_each(clock.clone(), work).await
+}
+
+/// Makes the change, and renders its answer. A deployment waits for an answer, so that there is one whatever
+/// happens.
+async fn answer(resource: &impl StackResource, event: StackEvent, deadline: Duration) -> (String, Bytes) {
+    let made = contained(resource.change(event.change, &event.stack_id, deadline)).await;
+    let reason = match made {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(with_causes(&*error)),
+        Err(panicked) => Some(with_causes(&panicked)),
+    };
+    if let Some(reason) = &reason {
+        tracing::error!(reason, "change of the stack refused");
+    }
+    let answer = Answer {
+        status: if reason.is_none() { "SUCCESS" } else { "FAILED" },
+        reason: reason.map(|reason| reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned()),
+        physical_resource_id: resource.id(),
+        stack_id: event.stack_id,
+        request_id: event.request_id,
+        logical_resource_id: event.logical_resource_id,
+    };
+    // Texts: serialising them cannot fail.
+    (event.response_url, Bytes::from(serde_json::to_vec(&answer).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Takes creations, refuses deletions, and panics at updates.
+    struct Moody;
+
+    impl StackResource for Moody {
+        fn id(&self) -> String {
+            "the id".to_owned()
+        }
+
+        async fn change(&self, change: StackChange, stack: &str, _: Duration) -> Result<(), Error> {
+            assert_eq!(stack, "the stack");
+            match change {
+                StackChange::Create => Ok(()),
+                StackChange::Update => panic!("on purpose"),
+                StackChange::Delete { id } => Err(Error::from(format!("{id} stays: {}", "é".repeat(2000)))),
+            }
+        }
+    }
+
+    fn event(kind: &str) -> StackOrSchedule {
+        let event = json!({
+            "RequestType": kind, "RequestId": "the request", "ResponseURL": "https://answer.example/?a=b",
+            "StackId": "the stack", "LogicalResourceId": "StateClaim", "PhysicalResourceId": "the id",
+            "ResourceType": "Custom::StateClaim", "ResourceProperties": { "ServiceToken": "arn" },
+        });
+        serde_json::from_value(event).unwrap()
+    }
+
+    async fn answered(kind: &str) -> Value {
+        let StackOrSchedule::Stack(event) = event(kind) else { panic!("{kind} is not seen") };
+        let (url, answer) = answer(&Moody, event, Duration::ZERO).await;
+        assert_eq!(url, "https://answer.example/?a=b");
+        serde_json::from_slice(&answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_change_is_answered_with_the_ids_of_its_question() {
+        let expected = json!({
+            "Status": "SUCCESS", "PhysicalResourceId": "the id", "StackId": "the stack",
+            "RequestId": "the request", "LogicalResourceId": "StateClaim",
+        });
+        assert_eq!(answered("Create").await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_and_a_panic_are_answers_too() {
+        let refused = answered("Delete").await;
+        assert_eq!(refused["Status"], "FAILED");
+        let reason = refused["Reason"].as_str().unwrap();
+        assert!(reason.starts_with("the id stays: é") && reason.len() <= REASON_BYTES_MAX, "{reason}");
+        let panicked = answered("Update").await;
+        assert_eq!(
+            (&panicked["Status"], &panicked["Reason"]),
+            (&json!("FAILED"), &json!("the handler panicked"))
+        );
+    }
+
+    #[test]
+    fn all_other_events_are_of_the_schedule() {
+        for other in
+            [json!({}), json!({ "source": "aws.events" }), json!(null), json!({ "RequestType": "X" })]
+        {
+            let event = serde_json::from_value(other).unwrap();
+            assert!(matches!(event, StackOrSchedule::Schedule(_)), "{event:?}");
+        }
+    }
+}
