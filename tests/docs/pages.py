@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOOK = ROOT / "docs" / "src"
-REMARK = re.compile(r"<!-- (background|not run|fails)(?:: (.*))? -->")
+REMARK = re.compile(r"<!-- (background|not run|run by|fails)(?:: (.*))? -->")
 
 
 @dataclasses.dataclass

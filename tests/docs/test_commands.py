@@ -10,7 +10,8 @@ import session
 
 RUN = ("sh", "python", "js", "rust")
 SHOWN = ("text", "json", "yaml", "toml", "ini", "http", "sql", "caddy", "nginx", "promql")
-NOT_RUN_MAX = 17
+ELSEWHERE = ("not run", "run by")
+NOT_RUN_MAX = 16
 
 
 class Commands(unittest.TestCase):
@@ -27,11 +28,17 @@ class Commands(unittest.TestCase):
         self.assertEqual([f"{page.name}:{block.line}" for page, block in skipped if not block.reason], [])
         self.assertLessEqual(len(skipped), NOT_RUN_MAX)
 
+    def test_a_block_that_another_test_runs_is_read_by_it(self):
+        for page, block in blocks():
+            if block.remark == "run by":
+                with self.subTest(page=page.name, line=block.line):
+                    self.assertIn(f'"{page.path.name}"', (pages.ROOT / block.reason).read_text())
+
     def test_the_commands_of_every_page_run(self):
         node = pathlib.Path(os.environ["POSTHASTE_NODE"]).resolve()
         wanted = os.environ.get("POSTHASTE_DOCS_PAGE", "")
         for page in (page for page in pages.user_pages() if wanted in page.name):
-            blocks = [one for one in page.blocks() if one.language in RUN and one.remark != "not run"]
+            blocks = [one for one in page.blocks() if one.language in RUN and one.remark not in ELSEWHERE]
             if not blocks:
                 continue
             with self.subTest(page=page.name), session.Session(session.programs(), node) as reader:

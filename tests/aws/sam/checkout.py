@@ -32,12 +32,12 @@ class Checkout:
     def run(self, commands, **environment):
         """Runs lines of shell, the last of which must succeed as well as every other, and answers what they
         print."""
-        tools = pathlib.Path(os.environ["POSTHASTE_AWS_TOOLS"], "sam", "bin")
+        tools = pathlib.Path(os.environ["POSTHASTE_AWS_TOOLS"])
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands], cwd=self.path, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SHELL_SECS_MAX,
             env={
-                "PATH": f"{STUBS}:{tools}:{os.environ['PATH']}", "HOME": self.folder.name,
+                "PATH": f"{STUBS}:{tools}/sam/bin:{os.environ['PATH']}:{tools}/cli/bin", "HOME": self.folder.name,
                 # The toolchain that is there; under the empty home another would be fetched.
                 "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(pathlib.Path.home() / ".rustup")),
                 "CARGO_TARGET_DIR": str(self.path / "target"), "SAM_CLI_TELEMETRY": "0",

@@ -1,13 +1,13 @@
-"""The page about AWS as a newcomer uses it: blocks of shell, copied."""
+"""A page about AWS as a reader uses it: the blocks of shell that it says are run by a test, copied."""
 
+import pathlib
 import re
 
 from checkout import ROOT
 
 
-def block(heading, containing):
-    """The first block of shell under a heading that contains a text."""
-    text = (ROOT / "docs" / "src" / "operating" / "aws.md").read_text()
-    section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    return next(one for one in blocks if containing in one)
+def blocks(page, test):
+    """The blocks of a page of docs/src/operating that a test's file is said to run, in their order."""
+    name = pathlib.Path(test).resolve().relative_to(ROOT)
+    text = (ROOT / "docs" / "src" / "operating" / page).read_text()
+    return re.findall(rf"<!-- run by: {name} -->\n```sh\n(.*?)```", text, re.DOTALL)

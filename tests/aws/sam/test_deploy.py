@@ -34,7 +34,7 @@ class Deploy(unittest.TestCase):
             "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
         }
-        commands = page.block("Deploy", "sam deploy --parameter-overrides AdminKeySha256=")
+        [commands] = page.blocks("aws.md", __file__)
         told = cls.checkout.run(f'{commands}\nprintf "\\n%s" "$POSTHASTE_KEY"', **cls.environment)
         cls.key = told.splitlines()[-1]
 

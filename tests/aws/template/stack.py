@@ -153,11 +153,14 @@ class Stack:
         names = {}
         for name, one in self.transformed["Resources"].items():
             if one["Type"] == "AWS::SQS::Queue" and self._holds(one.get("Condition")):
-                text = self._substituted(one["Properties"].get("QueueName", {}).get("Fn::Sub", name), {})
+                text = self._queue_name(name, one["Properties"].get("QueueName"))
                 account = PSEUDO["AWS::AccountId"]
                 names[f"arn:aws:sqs:{PSEUDO['AWS::Region']}:{account}:{text}"] = f"{name}.Arn"
                 names[f"https://sqs.{PSEUDO['AWS::Region']}.amazonaws.com/{account}/{text}"] = name
         return names
+
+    def _queue_name(self, name, written):
+        return self._substituted(written["Fn::Sub"], {}) if isinstance(written, dict) else written or name
 
     def _holds(self, condition):
         return condition is None or self._resolve(self.written["Conditions"][condition])

@@ -14,10 +14,21 @@ MADE = ("AWS::SQS::Queue", "AWS::S3::Bucket")
 
 CLAIM = "StateClaim"
 
-# What may be there before the claim: what monitor runs with, what does not touch queues or buckets, and the
-# queues and buckets that the stack makes for itself.
-BEFORE = {"AWS::SSM::Parameter", "AWS::IAM::Role", "AWS::Logs::LogGroup", "AWS::CloudWatch::Alarm",
-          "AWS::CloudWatch::Dashboard", "AWS::CloudWatch::CompositeAlarm", *MADE}
+# What may be there before the claim: what monitor runs with, what does not touch queues or buckets, HTTP APIs,
+# whose integrations wait, and the queues and buckets that the stack makes for itself.
+BEFORE = {
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGatewayV2::ApiMapping",
+    "AWS::ApiGatewayV2::DomainName",
+    "AWS::ApiGatewayV2::Stage",
+    "AWS::CloudWatch::Alarm",
+    "AWS::CloudWatch::CompositeAlarm",
+    "AWS::CloudWatch::Dashboard",
+    "AWS::IAM::Role",
+    "AWS::Logs::LogGroup",
+    "AWS::SSM::Parameter",
+    *MADE,
+}
 
 
 @rule

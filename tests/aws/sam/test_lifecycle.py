@@ -1,0 +1,107 @@
+"""The page about removing, protecting and recovering a stack, word by word: what waited when the stack was
+deleted is what the next one of the page works on."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import boto3
+
+import page
+from checkout import ROOT, Checkout
+
+sys.path.append(str(ROOT / "infra" / "localstack"))
+
+import emulator  # noqa: E402
+
+# For SQS the CLI of PyPI takes an endpoint from its command line alone. (That of AWS's installer, version 2,
+# takes it from the environment, as the rest here does.)
+AWS = 'aws() { command aws --endpoint-url "$AWS_ENDPOINT_URL" "$@"; }'
+
+
+class Lifecycle(unittest.TestCase):
+    def setUp(self):
+        self.checkout = self.enterContext(Checkout())
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="posthaste-sam-emulator-"))
+        machine = emulator.Emulator(folder)
+        self.addCleanup(machine.stop)
+        machine.start(0)
+        self.environment = {
+            "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
+        }
+        self.all_blocks = page.blocks("stack-lifecycle.md", __file__)
+        self.blocks = list(self.all_blocks)
+
+    def run_block(self, containing):
+        """Runs the first block of the page that is left and contains a text."""
+        block = next(one for one in self.blocks if containing in one)
+        self.blocks.remove(block)
+        return self.run_lines(block)
+
+    def run_lines(self, lines):
+        return self.checkout.run(f"{AWS}\n{lines}", **self.environment)
+
+    def client(self, service):
+        session = boto3.Session(emulator.ACCESS_KEY, emulator.SECRET_KEY, region_name=emulator.REGION)
+        return session.client(service, endpoint_url=self.environment["AWS_ENDPOINT_URL"])
+
+    def test_a_stack_is_removed_recovered_and_removed_for_good(self):
+        [deployment] = page.blocks("aws.md", pathlib.Path(__file__).with_name("test_deploy.py"))
+        self.run_lines(deployment)
+        adoption = self.run_block("AdoptionParameters")
+        given = dict(one.split("=") for one in adoption.split())
+        self.assertEqual(given.pop("AdoptFrom"), "posthaste")
+        self.assertEqual(self.run_block("get-queue-attributes"), counts(deliveries=0))
+        self.leave_something(given["AdoptStateBucket"])
+        self.run_block("aws s3 sync")
+        self.assertEqual((self.checkout.path / "topics-of-today" / "ORDERS.json").read_text(), "a topic")
+        self.run_block("sam delete")
+        self.assertEqual(self.stacks(), [])
+
+        found = dict(line.split() for line in self.run_block("describe-stack-events").splitlines())
+        self.assertEqual(len(found), 7)
+        self.assertEqual({name: found.get(name.removeprefix("Adopt")) for name in given}, given)
+        names = self.run_block("aws sqs list-queues")
+        self.assertEqual(names.count("posthaste-deliveries"), 1)
+        self.assertTrue(all(bucket in names for bucket in given.values()), names)
+
+        self.run_block("sam build")
+        [stack] = self.stacks()
+        outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+        self.assertEqual(outputs["AdoptionParameters"], adoption.strip())
+        self.assertEqual(outputs["StateBucketName"], given["AdoptStateBucket"])
+        counting, *_ = (one for one in self.all_blocks if "get-queue-attributes" in one)
+        self.assertEqual(self.run_lines(counting), counts(deliveries=1))
+
+        self.run_lines("sam delete --no-prompts")
+        self.run_block("aws sqs delete-queue")
+        self.assertEqual(self.client("sqs").list_queues().get("QueueUrls", []), [])
+        left = {one["Name"] for one in self.client("s3").list_buckets()["Buckets"]}
+        self.assertEqual(left & set(given.values()), {given["AdoptStateBucket"]})
+        self.assertEqual(self.blocks, [], "the page says that these are run")
+
+    def leave_something(self, bucket):
+        """A topic, and a message that waits."""
+        self.client("s3").put_object(Bucket=bucket, Key="topics/ORDERS.json", Body=b"a topic")
+        sqs = self.client("sqs")
+        # A function would take it at once.
+        sqs.send_message(
+            QueueUrl=sqs.get_queue_url(QueueName="posthaste-deliveries")["QueueUrl"], MessageBody="waits",
+            DelaySeconds=900,
+        )
+
+    def stacks(self):
+        """The stacks called posthaste that are there."""
+        stacks = self.client("cloudformation").describe_stacks()["Stacks"]
+        return [one for one in stacks if one["StackName"] == "posthaste"]
+
+
+def counts(deliveries):
+    """What the page's count prints where this many messages wait for a later minute."""
+    return f"deliveries 0 0 {deliveries}\ndeadletters 0 0 0\nrecords 0 0 0\nredrive 0 0 0\n"
+
+
+if __name__ == "__main__":
+    unittest.main()
