@@ -92,8 +92,8 @@ impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Scheduled for Owned<R, S,
 }
 
 impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> StackResource for Owned<R, S, C> {
-    /// Of the bucket: an update that names another one claims that, and what is left of the former claim goes
-    /// by itself.
+    /// The claim is one to the bucket: an update that names another bucket claims that one, and the former
+    /// claim ends by itself.
     fn id(&self) -> String {
         format!("claim:{}", self.bucket)
     }

@@ -10,16 +10,15 @@ import tempfile
 import time
 import zipfile
 
-import boto3
 from samtranslator.yaml_helper import yaml_parse
 
+import emulated
 import page
 from checkout import ROOT
 
 sys.path += [str(ROOT / "infra" / "localstack"), str(ROOT / "tests" / "aws" / "deployed")]
 
 import case  # noqa: E402
-import emulator  # noqa: E402
 import sink  # noqa: E402
 import template  # noqa: E402
 
@@ -99,10 +98,8 @@ class Delivery(case.Case):
 
 def deliver(environment, key):
     """Publishes an event to the stack's PublishUrl, and has it arrive with a valid signature."""
-    session = boto3.Session(emulator.ACCESS_KEY, emulator.SECRET_KEY, region_name=emulator.REGION)
     url = environment["AWS_ENDPOINT_URL"]
-    cloudformation = session.client("cloudformation", endpoint_url=url)
-    [stack] = cloudformation.describe_stacks(StackName=STACK)["Stacks"]
+    [stack] = emulated.client("cloudformation", environment).describe_stacks(StackName=STACK)["Stacks"]
     outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
 
     def reachable(name):
@@ -142,19 +139,10 @@ def main():
         before, build, deploy = commands()
         timed("sam build", lambda: shell(build, folder, {}))
         sizes(folder)
-        (base / "emulator").mkdir()
-        machine = emulator.Emulator(base / "emulator")
-        try:
-            machine.start(0)
-            environment = {
-                "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
-                "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
-            }
+        with emulated.environment() as environment:
             remember = f'printf %s "$POSTHASTE_KEY" > {base}/key'
             timed("sam deploy", lambda: shell(f"{before}\n{deploy}\n{remember}", folder, environment))
             timed("publish to delivery", lambda: deliver(environment, (base / "key").read_text()))
-        finally:
-            machine.stop()
     print("delivered, with a valid signature")
 
 

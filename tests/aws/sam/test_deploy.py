@@ -5,18 +5,15 @@ import hashlib
 import json
 import re
 import sys
-import tempfile
 import tomllib
 import unittest
 
-import boto3
-
+import emulated
 import page
 from checkout import ROOT, Checkout
 
-sys.path += [str(ROOT / "infra" / "localstack"), str(ROOT / "tests" / "aws" / "template")]
+sys.path.append(str(ROOT / "tests" / "aws" / "template"))
 
-import emulator  # noqa: E402
 import stack  # noqa: E402
 
 STACK = "posthaste"
@@ -26,21 +23,13 @@ class Deploy(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.checkout = cls.enterClassContext(Checkout())
-        folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="posthaste-sam-emulator-"))
-        machine = emulator.Emulator(folder)
-        cls.addClassCleanup(machine.stop)
-        machine.start(0)
-        cls.environment = {
-            "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
-        }
+        cls.environment = cls.enterClassContext(emulated.environment())
         [commands] = page.blocks("aws.md", __file__)
         told = cls.checkout.run(f'{commands}\nprintf "\\n%s" "$POSTHASTE_KEY"', **cls.environment)
         cls.key = told.splitlines()[-1]
 
     def client(self, service):
-        session = boto3.Session(emulator.ACCESS_KEY, emulator.SECRET_KEY, region_name=emulator.REGION)
-        return session.client(service, endpoint_url=self.environment["AWS_ENDPOINT_URL"])
+        return emulated.client(service, self.environment)
 
     def functions(self):
         """The functions of the stack, by their names in the template."""

@@ -2,18 +2,11 @@
 deleted is what the next one of the page works on."""
 
 import pathlib
-import sys
-import tempfile
 import unittest
 
-import boto3
-
+import emulated
 import page
-from checkout import ROOT, Checkout
-
-sys.path.append(str(ROOT / "infra" / "localstack"))
-
-import emulator  # noqa: E402
+from checkout import Checkout
 
 # For SQS the CLI of PyPI takes an endpoint from its command line alone. (That of AWS's installer, version 2,
 # takes it from the environment, as the rest here does.)
@@ -23,14 +16,7 @@ AWS = 'aws() { command aws --endpoint-url "$AWS_ENDPOINT_URL" "$@"; }'
 class Lifecycle(unittest.TestCase):
     def setUp(self):
         self.checkout = self.enterContext(Checkout())
-        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="posthaste-sam-emulator-"))
-        machine = emulator.Emulator(folder)
-        self.addCleanup(machine.stop)
-        machine.start(0)
-        self.environment = {
-            "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
-        }
+        self.environment = self.enterContext(emulated.environment())
         self.all_blocks = page.blocks("stack-lifecycle.md", __file__)
         self.blocks = list(self.all_blocks)
 
@@ -44,8 +30,7 @@ class Lifecycle(unittest.TestCase):
         return self.checkout.run(f"{AWS}\n{lines}", **self.environment)
 
     def client(self, service):
-        session = boto3.Session(emulator.ACCESS_KEY, emulator.SECRET_KEY, region_name=emulator.REGION)
-        return session.client(service, endpoint_url=self.environment["AWS_ENDPOINT_URL"])
+        return emulated.client(service, self.environment)
 
     def test_a_stack_is_removed_recovered_and_removed_for_good(self):
         [deployment] = page.blocks("aws.md", pathlib.Path(__file__).with_name("test_deploy.py"))

@@ -20,7 +20,7 @@ use crate::clients::StackAnswers;
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html>
 const REASON_BYTES_MAX: usize = 2048;
 
-/// What CloudFormation does to the resource.
+/// A change that CloudFormation makes to the resource.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "RequestType")]
 pub enum StackChange {

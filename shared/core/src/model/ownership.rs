@@ -18,9 +18,9 @@ pub struct StateOwner {
 /// The state is this stack's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// It says so already.
+    /// The stored owner says so already.
     Current,
-    /// It must be written.
+    /// The owner must be written.
     Due,
 }
 
