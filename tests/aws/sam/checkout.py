@@ -37,7 +37,8 @@ class Checkout:
             ["bash", "-euo", "pipefail", "-c", commands], cwd=self.path, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SHELL_SECS_MAX,
             env={
-                "PATH": f"{STUBS}:{tools}/sam/bin:{os.environ['PATH']}:{tools}/cli/bin", "HOME": self.folder.name,
+                "PATH": f"{STUBS}:{tools}/sam/bin:{os.environ['PATH']}:{tools}/cli/bin",
+                "HOME": self.folder.name,
                 # The toolchain that is there; under the empty home another would be fetched.
                 "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(pathlib.Path.home() / ".rustup")),
                 "CARGO_TARGET_DIR": str(self.path / "target"), "SAM_CLI_TELEMETRY": "0",

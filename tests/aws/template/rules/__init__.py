@@ -17,4 +17,6 @@ def broken(stack):
 
 
 # Importing them is what fills RULES.
-from rules import adoption, alarms, buckets, front_ends, functions, program, queues, roles, settings  # noqa: E402, F401
+from rules import (  # noqa: E402, F401
+    adoption, alarms, buckets, front_ends, functions, program, queues, roles, settings,
+)

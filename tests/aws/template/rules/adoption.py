@@ -14,8 +14,8 @@ MADE = ("AWS::SQS::Queue", "AWS::S3::Bucket")
 
 CLAIM = "StateClaim"
 
-# What may be there before the claim: what monitor runs with, what does not touch queues or buckets, HTTP APIs,
-# whose integrations wait, and the queues and buckets that the stack makes for itself.
+# What may be there before the claim: what monitor runs with, what does not touch queues or buckets, HTTP
+# APIs, whose integrations wait, and the queues and buckets that the stack makes for itself.
 BEFORE = {
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::ApiMapping",
