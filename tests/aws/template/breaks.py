@@ -204,6 +204,7 @@ BREAKS = {
         property_of("DeadletterFunction", "Events Redrive Properties ScalingConfig MaximumConcurrency", 3),
         property_of("RecordFunction", "Events Records Properties ScalingConfig MaximumConcurrency", 3),
         without("RecordFunction", "Events Records Properties ScalingConfig"),
+        property_of("MonitorFunction", "ReservedConcurrentExecutions", 1),
     ],
     "nothing-is-reserved-unless-asked-for": [
         property_of("MonitorFunction", "ReservedConcurrentExecutions", 1),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lambda_runtime::{Context, Error};
 use posthaste_log::with_causes;
-use posthaste_ports::Clock;
+use posthaste_ports::{Clock, ErrorKind, PortError};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,12 @@ use crate::clients::StackAnswers;
 /// Longest reason of a refusal, in bytes. An answer of CloudFormation has 4096 at most, with its ids.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html>
 const REASON_BYTES_MAX: usize = 2048;
+
+/// Most times that an answer is sent. A deployment whose question has no answer fails.
+const ANSWERS_MAX: u32 = 3;
+
+/// The time between two of them: S3, which takes the answers, asks for a pause after a 503.
+const ANSWER_PAUSE: Duration = Duration::from_secs(1);
 
 /// A change that CloudFormation makes to the resource.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -99,10 +105,28 @@ where
         StackOrSchedule::Schedule(_) => run_once(&scheduled, &clock, context).await,
         StackOrSchedule::Stack(event) => {
             let (url, answer) = answer(&scheduled, event, deadline::of(context, &clock)).await;
-            answers.put(&url, answer).await.map_err(|error| Failure::Run(error.into()))
+            let put = || answers.put(&url, answer.clone());
+            sent(&clock, put).await.map_err(|error| Failure::Run(error.into()))
         }
     };
     answer_each(clock.clone(), work).await
+}
+
+/// Puts an answer, again while that may help.
+async fn sent<C: Clock>(clock: &C, put: impl AsyncFn() -> Result<(), PortError>) -> Result<(), PortError> {
+    for _ in 1..ANSWERS_MAX {
+        match put().await {
+            Err(error) if error.kind != ErrorKind::Invalid => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "answer to CloudFormation not taken"
+                );
+                clock.sleep(ANSWER_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+    put().await
 }
 
 /// Makes the change, and renders its answer. A deployment waits for an answer, so that there is one whatever
@@ -131,6 +155,10 @@ async fn answer(resource: &impl StackResource, event: StackEvent, deadline: Dura
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use posthaste_core::model::Timestamp;
+    use posthaste_testkit::ManualClock;
     use serde_json::{Value, json};
 
     use super::*;
@@ -189,6 +217,31 @@ mod tests {
             (&panicked["Status"], &panicked["Reason"]),
             (&json!("FAILED"), &json!("the handler panicked"))
         );
+    }
+
+    /// Sends an answer that is taken after `failures` of this kind. Answers the number of tries, and whether
+    /// the last was taken.
+    async fn tries(failures: u32, kind: ErrorKind) -> (u32, bool) {
+        let (clock, made) = (ManualClock::new(Timestamp::from_millis(1_000_000)), Cell::new(0));
+        let put = async || {
+            made.set(made.get() + 1);
+            if made.get() > failures { Ok(()) } else { Err(PortError::new("answer", kind)) }
+        };
+        let pauses = async {
+            while clock.advance_to_next().is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let (sent, ()) = tokio::join!(biased; sent(&clock, put), pauses);
+        (made.get(), sent.is_ok())
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_not_taken_is_sent_three_times() {
+        assert_eq!(tries(0, ErrorKind::Other).await, (1, true));
+        assert_eq!(tries(2, ErrorKind::Other).await, (3, true));
+        assert_eq!(tries(3, ErrorKind::Other).await, (3, false));
+        assert_eq!(tries(1, ErrorKind::Invalid).await, (1, false));
     }
 
     #[test]

@@ -22,14 +22,16 @@ def concurrency_is_bounded_and_fits_what_is_reserved(stack):
         wanted = [one.get("ScalingConfig", {}).get("MaximumConcurrency") for one in mine.values()]
         if None in wanted:
             yield f"{name}: an event source has no MaximumConcurrency"
-        elif used(stack, name, wanted) > function.get("ReservedConcurrentExecutions", sum(wanted) + 1):
+        elif (used := sum(wanted) + others(stack, name)) > function.get("ReservedConcurrentExecutions", used):
             reserved = function["ReservedConcurrentExecutions"]
-            yield f"{name}: uses {used(stack, name, wanted)} at once, but {reserved} are reserved"
+            yield f"{name}: uses {used} at once, but {reserved} are reserved"
 
 
-def used(stack, name, sources):
-    """The invocations at once: those of the function's event sources, and one of its schedule."""
-    return sum(sources) + (name in scheduled_functions(stack))
+def others(stack, name):
+    """The invocations at once beside those of event sources: one of the function's schedule, and one of each
+    custom resource that it answers for. CloudFormation asks while a run of the schedule may last."""
+    asked = [one["Properties"].get("ServiceToken") for one in stack.resources.values()]
+    return (name in scheduled_functions(stack)) + asked.count(f"{name}.Arn")
 
 
 @rule
