@@ -49,8 +49,12 @@ impl<'a, P: Ports> Temporary<'a, P> {
     }
 
     /// Looks at every topic that is temporary or has temporary subscriptions, from where the last run ended
-    /// and while there is time to begin.
+    /// and while there is time to begin. A run that begins in the middle counts as work: it does not see the
+    /// topics before.
     pub(crate) async fn run(&self, swept_to: Option<String>) -> TemporaryRun {
+        if swept_to.is_some() {
+            self.run.note_work();
+        }
         let mut result = TemporaryRun { swept_to, ..TemporaryRun::default() };
         let _ = self.run.in_time(self.sweep(&mut result)).await;
         result

@@ -69,6 +69,28 @@ async fn work_of_every_kind_keeps_wake_from_resting_until_it_is_done() {
     }
 }
 
+/// The lease that a run left which came as far as this key with this list.
+async fn leave(world: &World, cursor: &str, key: &str) {
+    let began = world.clock.now().as_millis();
+    let lease = format!(r#"{{"lapsesAt":0,"beganAt":{began},"{cursor}":"{key}"}}"#);
+    world.write(WAKE_LEASE, Bytes::from(lease)).await;
+}
+
+#[tokio::test]
+async fn a_list_that_begins_in_the_middle_and_finds_nothing_is_no_rest() {
+    let held = layout::held_past("orders.billing").replace("orders.billing0", "orders.billing/x/x.json");
+    for (cursor, key, past) in [("heldTo", &*held, "held/z"), ("sweptTo", "temporary/a.b", "temporary/z")] {
+        let world = World::new().on_aws();
+        world.write(key, Bytes::from_static(b"?")).await;
+        leave(&world, cursor, past).await;
+        assert_eq!(looks(&world, 3).await, [1, 2, 3], "{cursor}");
+        // Where there is nothing before the key either, the next run sees that.
+        let world = World::new().on_aws();
+        leave(&world, cursor, past).await;
+        assert_eq!(looks(&world, 16).await, [1, 2, 16], "{cursor}");
+    }
+}
+
 #[tokio::test]
 async fn a_list_that_fails_a_signal_that_cannot_be_read_and_a_clock_that_was_ahead_are_no_rest() {
     for prefix in ["forcing/", "telling/", "replaying/", "temporary/", "held/", "links/", "parked/"] {

@@ -18,8 +18,11 @@ const LISTS_MAX: usize = 200;
 /// Finds the folders after `held_to`, which becomes the key after which the next run goes on. It takes half
 /// of the time at most. If a page cannot be listed, the folders before it have their turn in this run, and
 /// the next run begins with that page.
+///
+/// A list that begins or ends in the middle says nothing about the folders that it leaves out, so that it
+/// counts as work even if it finds none.
 pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>) -> VecDeque<HeldFolder> {
-    let mut folders = Vec::new();
+    let (begins_in_middle, mut folders) = (held_to.is_some(), Vec::new());
     for _ in 0..LISTS_MAX {
         match run.ports.list_until(run.half().begin, layout::HELD, held_to.as_deref()).await {
             Ok(page) => *held_to = sort(page, &mut folders),
@@ -34,7 +37,7 @@ pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>
             break;
         }
     }
-    if !folders.is_empty() {
+    if begins_in_middle || held_to.is_some() || !folders.is_empty() {
         run.note_work();
     }
     folders.into()
