@@ -28,7 +28,7 @@ pub async fn publish() -> ExitCode {
 pub async fn deliver() -> ExitCode {
     launch(async |environment, clients, state| {
         let handler = |deliver, post| Deliveries { deliver, post };
-        run_batches(wiring::deliver(&environment, &clients, state, handler), SystemClock).await
+        run_batches("deliver", wiring::deliver(&environment, &clients, state, handler), SystemClock).await
     })
     .await
 }
@@ -36,7 +36,7 @@ pub async fn deliver() -> ExitCode {
 /// deadletter: writes dead letters into their bucket, fed by the dead-letter queue and by the redrive queue.
 pub async fn deadletter() -> ExitCode {
     launch(async |environment, clients, state| {
-        run_batches(wiring::dead_letters(&environment, &clients, &state), SystemClock).await
+        run_batches("deadletter", wiring::dead_letters(&environment, &clients, &state), SystemClock).await
     })
     .await
 }
@@ -58,7 +58,7 @@ pub async fn monitor() -> ExitCode {
 pub async fn record() -> ExitCode {
     launch(async |environment, clients, state| {
         let (files, merges) = wiring::record(&environment, &clients, state);
-        run_batches_and_schedule(files, merges, SystemClock).await
+        run_batches_and_schedule("record", files, merges, SystemClock).await
     })
     .await
 }

@@ -74,7 +74,7 @@ impl BatchHandler for Obedient {
 fn obedient(test: &str) -> Function {
     Function::start(test, || {
         start_telemetry();
-        run_batches(Obedient, SystemClock)
+        run_batches("deliver", Obedient, SystemClock)
     })
 }
 
@@ -117,7 +117,7 @@ fn metrics_are_written_before_the_answer_and_every_line_names_its_request() {
     let function = obedient("metrics_are_written_before_the_answer_and_every_line_names_its_request");
     function.invoke(event(&[record("a", "panic")]));
     let (_, lines) = function.invoke_and_end(event(&[record("a", "ok"), record("b", "ok")]));
-    let handled: Vec<_> = lines.iter().filter(|line| line.get("_aws").is_some()).collect();
+    let handled: Vec<_> = lines.iter().filter(|line| line.get("Handled").is_some()).collect();
     assert_eq!(handled.iter().map(|line| &line["Handled"]).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(handled[0]["topic"], "orders");
     assert_eq!(handled[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"], "test");
@@ -125,6 +125,28 @@ fn metrics_are_written_before_the_answer_and_every_line_names_its_request() {
         assert_eq!(line["span"]["requestId"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd", "{line}");
     }
     assert!(lines.iter().any(|line| line["message"] == "handled"), "{lines:#?}");
+}
+
+#[test]
+fn messages_that_are_handed_back_are_shown_at_once_by_their_age_and_their_function() {
+    let function =
+        obedient("messages_that_are_handed_back_are_shown_at_once_by_their_age_and_their_function");
+    for body in ["ok", "fail", "panic", "ok", "ok"] {
+        function.invoke(event(&[record("a", body)]));
+    }
+    let (_, lines) = function.invoke_and_end(event(&[json!({ "messageId": "odd" })]));
+    let shown: Vec<_> =
+        lines.iter().filter(|line| line.get("OldestReturnedMessageInSeconds").is_some()).collect();
+    let ages: Vec<_> = shown.iter().map(|line| line["OldestReturnedMessageInSeconds"].as_f64()).collect();
+    // The records are of 2018. The third value is that of the rest.
+    assert!(
+        matches!(ages[..], [Some(failed), Some(panicked), Some(0.0)] if failed.min(panicked) > 2e8),
+        "{ages:?}"
+    );
+    for line in shown {
+        assert_eq!(line["function"], "deliver");
+        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([["function"]]));
+    }
 }
 
 #[test]
@@ -186,7 +208,7 @@ fn a_run_that_fails_fails_its_invocation() {
 fn a_function_of_a_queue_and_a_schedule_answers_each_in_its_form() {
     let function = Function::start("a_function_of_a_queue_and_a_schedule_answers_each_in_its_form", || {
         start_telemetry();
-        run_batches_and_schedule(Obedient, InTurn(0.into()), SystemClock)
+        run_batches_and_schedule("record", Obedient, InTurn(0.into()), SystemClock)
     });
     assert_eq!(function.invoke(event(&[record("a", "ok"), record("b", "fail")])), failed(&["b"]));
     assert_eq!(function.invoke(schedule()), Answer::Response(Value::Null));

@@ -13,6 +13,7 @@ use super::deadline;
 use super::invocations::{Failure, answer_each, contained};
 
 mod event;
+mod returned;
 
 pub(super) use event::EventError;
 pub use event::SqsBatch;
@@ -28,17 +29,23 @@ pub trait BatchHandler: Send + Sync + 'static {
     fn handle(&self, batch: SqsBatch, deadline: Duration) -> impl Future<Output = BatchResponse> + Send;
 }
 
-/// Answers invocations by an SQS event source mapping, one after the other, until the Runtime API is gone.
+/// Answers invocations of `function` by an SQS event source mapping, one after the other, until the Runtime
+/// API is gone. Its metrics bear the function's name.
 ///
 /// The mapping must have `ReportBatchItemFailures`. If the handler panics, every message of its batch is
 /// reported.
-pub async fn run_batches<H: BatchHandler, C: Clock>(handler: H, clock: C) -> Result<(), Error> {
-    let work = async |event, context: &Context| answer(&handler, &clock, event, context).await;
+pub async fn run_batches<H: BatchHandler, C: Clock>(
+    function: &'static str,
+    handler: H,
+    clock: C,
+) -> Result<(), Error> {
+    let work = async |event, context: &Context| answer(function, &handler, &clock, event, context).await;
     answer_each(clock.clone(), work).await
 }
 
 /// Answers one invocation by the mapping.
 pub(super) async fn answer<H: BatchHandler, C: Clock>(
+    function: &'static str,
     handler: &H,
     clock: &C,
     event: SqsEvent,
@@ -46,22 +53,35 @@ pub(super) async fn answer<H: BatchHandler, C: Clock>(
 ) -> Result<SqsBatchResponse, Failure> {
     let deadline = deadline::of(context, clock);
     let Sorted { batch, ids } = event.sort()?;
-    if batch.messages.is_empty() {
-        return Ok(SqsBatchResponse::new(&ids, &BatchResponse::default()));
-    }
+    let response = if batch.messages.is_empty() {
+        Some(BatchResponse::default())
+    } else {
+        handled(handler, clock, batch, deadline).await
+    };
+    // A message that the handler replaced before it ended is deleted; reporting it as well does nothing.
+    let response = response.unwrap_or_else(|| BatchResponse { failures: ids.all.clone() });
+    let response = SqsBatchResponse::new(&ids, &response);
+    returned::report(function, returned::age(&event, &response.ids(), clock.now()));
+    Ok(response)
+}
+
+/// The handler's response; `None` if it panics, or is too late.
+async fn handled<H: BatchHandler, C: Clock>(
+    handler: &H,
+    clock: &C,
+    batch: SqsBatch,
+    deadline: Duration,
+) -> Option<BatchResponse> {
     let work = contained(async { handler.handle(batch, deadline).await });
     let left = deadline.saturating_sub(clock.monotonic()) + deadline::LATE_MAX;
-    let response = tokio::select! {
+    tokio::select! {
         biased;
         response = work => response.ok(),
         () = clock.sleep(left) => {
             tracing::error!("the handler has not answered in time, its messages are handed back");
             None
         }
-    };
-    // A message that the handler replaced before it ended is deleted; reporting it as well does nothing.
-    let response = response.unwrap_or_else(|| BatchResponse { failures: ids.all.clone() });
-    Ok(SqsBatchResponse::new(&ids, &response))
+    }
 }
 
 /// The messages that the mapping must not delete.
@@ -88,6 +108,11 @@ impl SqsBatchResponse {
         let failures = ids.all.iter().filter(|id| failed.remove(id));
         let failures = failures.map(|id| BatchItemFailure { item_identifier: id.0.clone() });
         Self { batch_item_failures: failures.collect() }
+    }
+
+    /// The ids that are reported.
+    fn ids(&self) -> HashSet<&str> {
+        self.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect()
     }
 }
 
@@ -130,7 +155,7 @@ mod tests {
         };
         let answer = tokio::select! {
             biased;
-            answer = answer(&handler, &clock, event(), &context) => answer.unwrap(),
+            answer = answer("deliver", &handler, &clock, event(), &context) => answer.unwrap(),
             () = ticks => panic!("nobody waits for the clock"),
         };
         assert_eq!(serde_json::to_string(&answer).unwrap(), expected);

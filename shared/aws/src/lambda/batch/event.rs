@@ -1,6 +1,8 @@
 //! The event of an SQS event source mapping, read record by record.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::queue::{MessageId, Receipt, ReceivedMessage};
@@ -91,6 +93,23 @@ struct Attributes {
     sent_at: String,
 }
 
+/// The part of a record that says since when its message is known. It is read of records that are not
+/// understood as well.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KnownRecord {
+    message_id: String,
+    attributes: KnownAttributes,
+}
+
+#[derive(Deserialize)]
+struct KnownAttributes {
+    #[serde(rename = "ApproximateFirstReceiveTimestamp")]
+    first_received_at: Option<String>,
+    #[serde(rename = "SentTimestamp")]
+    sent_at: String,
+}
+
 impl QueueOrSchedule {
     /// The event of the queue; `None` if the schedule sent it.
     pub(crate) fn of_queue(self) -> Option<SqsEvent> {
@@ -122,6 +141,20 @@ impl SqsEvent {
             Some(index) => Err(EventError(index)),
             None => Ok(sorted),
         }
+    }
+
+    /// The time at which the first of the messages with these ids was first received. A message was due by
+    /// then: the time at which it was sent would count its delay. It stands in where SQS does not say more.
+    pub(super) fn first_received_at(&self, ids: &HashSet<&str>) -> Option<Timestamp> {
+        let records = self.records.iter().filter_map(|record| serde_json::from_str(record.get()).ok());
+        let wanted = records.filter(|record: &KnownRecord| ids.contains(record.message_id.as_str()));
+        wanted.filter_map(|record| record.attributes.first_received_at()).min()
+    }
+}
+
+impl KnownAttributes {
+    fn first_received_at(self) -> Option<Timestamp> {
+        self.first_received_at.unwrap_or(self.sent_at).parse().ok().map(Timestamp::from_millis)
     }
 }
 
