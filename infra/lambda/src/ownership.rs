@@ -6,9 +6,9 @@ use std::time::Duration;
 use lambda_runtime::Error;
 use parking_lot::Mutex;
 use posthaste_aws::lambda::{Scheduled, StackChange, StackResource};
-use posthaste_core::model::{Claim, STATE_OWNER_RENEWED};
-use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_services::{ClaimError, Ownership, UpdateError};
+use posthaste_core::model::{Claim, STATE_OWNER_RENEWED, Timestamp};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError};
+use posthaste_services::{ClaimError, Ownership, UpdateError, timeout_at};
 
 /// The time for which a new role may be refused before that is an error. IAM needs some seconds until S3
 /// knows it. <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html>
@@ -26,8 +26,9 @@ pub struct Owned<R, S, C> {
     stack: Option<String>,
     bucket: String,
     clock: C,
-    /// The time of the last claim that this process wrote, by the clock's `monotonic`.
-    claimed_at: Mutex<Option<Duration>>,
+    /// The time of the last claim that this process wrote. It is the wall clock's, which goes on while Lambda
+    /// freezes the instance.
+    claimed_at: Mutex<Option<Timestamp>>,
 }
 
 impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
@@ -57,7 +58,7 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     }
 
     async fn claim(&self, stack: &str) -> Result<(), ClaimError> {
-        let now = self.clock.monotonic();
+        let now = self.clock.now();
         // Boxed, as the future of a request is large.
         if Box::pin(self.ownership.claim(stack)).await? == Claim::Due {
             *self.claimed_at.lock() = Some(now);
@@ -67,9 +68,22 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
 
     /// Renews the claim, without a request while the last one holds.
     async fn renew(&self, stack: &str) -> Result<(), ClaimError> {
-        let is_due = |at: Duration| self.clock.monotonic().saturating_sub(at) >= STATE_OWNER_RENEWED;
+        let now = self.clock.now();
+        // A claim of the future is of a clock that was set back since.
+        let is_due = |at: Timestamp| now < at || now.since(at) >= STATE_OWNER_RENEWED;
         let claimed_at = *self.claimed_at.lock();
         if claimed_at.is_none_or(is_due) { self.claim(stack).await } else { Ok(()) }
+    }
+
+    /// Gives up the claim. That may fail: a stack whose bucket, key or role is gone must still be deleted,
+    /// and a claim that stays ends by itself.
+    async fn give_up(&self, stack: &str, deadline: Duration) {
+        let late = || Err(PortError::new("release the claim before the deadline", ErrorKind::TimedOut));
+        let released = timeout_at(&self.clock, deadline, Box::pin(self.ownership.release(stack))).await;
+        if let Err(error) = released.unwrap_or_else(late) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "claim to the state not given up, it ends by itself");
+        }
     }
 }
 
@@ -103,8 +117,12 @@ impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> StackResource for Owned<R
             StackChange::Create | StackChange::Update => {
                 Ok(Box::pin(self.claim_patiently(stack, deadline)).await?)
             }
-            StackChange::Delete { id } if id == self.id() => Ok(self.ownership.release(stack).await?),
-            StackChange::Delete { .. } => Ok(()),
+            StackChange::Delete { id } => {
+                if id == self.id() {
+                    self.give_up(stack, deadline).await;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -116,13 +134,14 @@ fn is_denied(error: &ClaimError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use posthaste_core::model::Timestamp;
+    use posthaste_core::model::StateOwner;
     use posthaste_core::stored::layout::OWNER;
     use posthaste_testkit::memory::MemoryStore;
-    use posthaste_testkit::{Calls, ManualClock, Operation, Recorded};
+    use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded};
 
     use super::*;
 
@@ -182,21 +201,95 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_stack_is_deleted_whatever_its_state_bucket_says_and_its_claim_ends_by_itself() {
+        use Operation::{Delete, Get};
+        let fails = |operation, kind| (operation, Fault::Before(kind));
+        let faults = [
+            fails(Get, ErrorKind::NotFound),
+            fails(Get, ErrorKind::Denied),
+            fails(Delete, ErrorKind::Denied),
+            (Get, Fault::HangBefore),
+        ];
+        for (operation, fault) in faults {
+            let world = world();
+            let (store, clock, runs) = world.clone();
+            owned(&world, "first").change(StackChange::Create, "first", LATER).await.unwrap();
+            let plan = Plan::at(fault.clone(), move |effect| effect.operation == operation);
+            let store = Faulty::new(store, "state", &plan);
+            let first = Owned::new(runs, Some("first".to_owned()), "state".to_owned(), store, clock.clone());
+            let (deleted, _) = tokio::join!(
+                biased;
+                first.change(deleted("state"), "first", LATER),
+                async { clock.advance_to_next() }
+            );
+            deleted.unwrap();
+            assert_eq!(plan.faults(), 1, "{operation:?} {fault:?}");
+            let second = owned(&world, "second");
+            assert!(second.change(StackChange::Create, "second", LATER).await.is_err());
+            clock.advance(Duration::from_mins(10));
+            second.change(StackChange::Create, "second", LATER).await.unwrap();
+        }
+    }
+
+    /// Runs once a minute, and answers the minutes in which the state bucket was asked. Each of them is one
+    /// read and one write.
+    async fn renewals<C: Clock>((store, wall, runs): &World, clock: C, minutes: u64) -> Vec<u64> {
+        let calls = Calls::default();
+        let store = Recorded::new(store.clone(), "state", &calls);
+        let owned = Owned::new(runs.clone(), Some("first".to_owned()), "state".to_owned(), store, clock);
+        let mut renewals = Vec::new();
+        for minute in 0..minutes {
+            owned.run(LATER).await.unwrap();
+            let made: Vec<_> = calls.take().into_iter().map(|call| (call.operation, call.key)).collect();
+            if !made.is_empty() {
+                let claim = [Operation::Get, Operation::Put].map(|operation| (operation, OWNER.to_owned()));
+                assert_eq!(made, claim, "minute {minute}");
+                renewals.push(minute);
+            }
+            wall.advance(LATER);
+        }
+        renewals
+    }
+
+    #[tokio::test]
     async fn a_claim_is_renewed_every_five_minutes_and_costs_no_request_in_between() {
         let world = world();
-        let calls = Calls::default();
-        let store = Recorded::new(world.0.clone(), "state", &calls);
-        let (stack, clock) = (Some("first".to_owned()), world.1.clone());
-        let owned = Owned::new(world.2.clone(), stack, "state".to_owned(), store, clock.clone());
-        let claim = [(Operation::Get, OWNER), (Operation::Put, OWNER)];
-        for minute in 0..12 {
-            owned.run(LATER).await.unwrap();
-            let expected: &[_] = if minute % 5 == 0 { &claim } else { &[] };
-            let made: Vec<_> = calls.take().into_iter().map(|call| (call.operation, call.key)).collect();
-            let expected: Vec<_> = expected.iter().map(|(what, key)| (*what, (*key).to_owned())).collect();
-            assert_eq!(made, expected, "minute {minute}");
-            clock.advance(LATER);
+        assert_eq!(renewals(&world, world.1.clone(), 12).await, [0, 5, 10]);
+    }
+
+    /// The clock of an instance that Lambda freezes between its invocations.
+    #[derive(Clone)]
+    struct Frozen(ManualClock);
+
+    impl Clock for Frozen {
+        fn now(&self) -> Timestamp {
+            self.0.now()
         }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        async fn sleep(&self, _: Duration) {
+            pending::<()>().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn the_time_in_which_lambda_freezes_the_instance_counts() {
+        let world = world();
+        assert_eq!(renewals(&world, Frozen(world.1.clone()), 12).await, [0, 5, 10]);
+    }
+
+    #[tokio::test]
+    async fn a_claim_is_renewed_at_once_after_the_clock_was_set_back() {
+        let world = world();
+        let stack = owned(&world, "first");
+        stack.run(LATER).await.unwrap();
+        world.1.set_back(Duration::from_hours(1));
+        stack.run(LATER).await.unwrap();
+        let owner = StateOwner::parse(&world.0.get(OWNER).await.unwrap().unwrap().bytes).unwrap();
+        assert_eq!(owner.seen_at, world.1.now());
     }
 
     #[tokio::test]
