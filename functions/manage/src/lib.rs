@@ -33,5 +33,5 @@ mod waiting;
 mod webhook_keys;
 
 pub use crate::manage::{LogSettings, Manage, ManageSettings};
-pub use crate::router::{router, router_beside};
+pub use crate::router::{router, router_beside, unguarded_router};
 pub use posthaste_delivery_log::DeliveryLog;

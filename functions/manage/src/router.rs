@@ -46,6 +46,12 @@ pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> 
         .fallback(|| async { ApiError(Problem::new(ProblemKind::NotFound)) })
 }
 
+/// The API without its guard, for a caller in this process that knows its visitors: the console.
+pub fn unguarded_router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
+    let limit = from_fn_with_state(Arc::clone(&manage), limit_time::<P>);
+    guarded_routes().split_for_parts().0.route_layer(limit).with_state(manage)
+}
+
 /// The routes that need the admin key.
 fn guarded_routes<P: Ports>() -> Routes<P> {
     OpenApiRouter::new()

@@ -154,6 +154,10 @@ pub(crate) fn log_size(text: &str) -> Result<LogSize, Refusal> {
     LogSize::parse(text).ok_or_else(|| NotALogSize.into())
 }
 
+pub(crate) fn on_off(text: &str) -> Result<bool, Refusal> {
+    named(text, [("on", true), ("off", false)])
+}
+
 pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refusal> {
     named(text, [("json", LogFormat::Json), ("pretty", LogFormat::Pretty)])
 }

@@ -80,6 +80,7 @@ const DELIVERY_LOG_MODES: Form = Form::Choice(&[
     choice("attempts", "Attempts and their answers, without payloads"),
     choice("payloads", "Also the payload of each event, so that it can be sent again"),
 ]);
+const ON_OFF: Form = Form::Choice(&[choice("on", ""), choice("off", "")]);
 const TARPITS: Form = Form::Choice(&[choice("advise", ""), choice("delay", "")]);
 const METRICS_PER: Form =
     Form::Choice(&[choice("stack", ""), choice("topic", ""), choice("subscription", "")]);
@@ -123,6 +124,11 @@ table! {
             .form(ADMIN_KEY_FORM)
             .more("A given key is never written to the disk. Where the file holds another one, the given key \
                    counts, and the log warns of the file: commands on this machine read it.")),
+        None;
+    CONSOLE: bool = parse::on_off,
+        Some(ServeOption::new("console", "POSTHASTE_CONSOLE", "CHOICE",
+            "Whether there are pages for operators at /console. They ask for the admin key.")
+            .form(ON_OFF).default("on")),
         None;
     CONFIG: PathBuf = parsed,
         Some(ServeOption::new("config", "POSTHASTE_CONFIG", "FILE",

@@ -2,6 +2,7 @@
 //! Each file names its key, its versions, writers, readers, lifetime and fixtures.
 
 mod activity;
+mod console_key;
 pub mod dead_letter;
 pub mod dead_letter_message;
 pub mod delivery;
@@ -27,6 +28,7 @@ mod wake_lease;
 mod wake_signal;
 
 pub use activity::ActivityNote;
+pub use console_key::{CONSOLE_KEY, ConsoleKey};
 pub use dead_letter::{Gathered, NotDeadLetters, Restored, WrittenIn};
 pub use delivery::WIRE_VERSION;
 pub use disabled::DisabledMark;

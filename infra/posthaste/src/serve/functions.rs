@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use posthaste_core::model::Secret;
+use posthaste_console::{Access, Console};
+use posthaste_core::model::{KeyDigest, Secret};
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
 use posthaste_local::Local;
@@ -13,7 +14,7 @@ use posthaste_manage::Manage;
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
 use posthaste_record::Record;
-use posthaste_system::SystemClock;
+use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_wake::Wake;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +77,7 @@ const WAKE_PERIOD: Duration = Duration::from_mins(1);
 pub(super) struct Functions {
     local: Local<SystemClock>,
     publish: Arc<Publish<Embedded>>,
+    console: Option<Router>,
     manage: Arc<Manage<Embedded>>,
     deliver: Arc<Deliver<Embedded>>,
     dead_letters: Arc<DeadLetters<Embedded>>,
@@ -96,10 +98,12 @@ impl Functions {
     ) -> Result<Self, ServeError> {
         let adapters = Adapters::open(settings, local)?;
         let record = Arc::new(adapters.record(settings));
+        let manage = Arc::new(adapters.manage(settings, admin_key, address));
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish(settings)),
-            manage: Arc::new(adapters.manage(settings, admin_key, address)),
+            console: settings.console.then(|| console(Arc::clone(&manage), local, admin_key)),
+            manage,
             deliver: Arc::new(adapters.deliver(settings)),
             dead_letters: Arc::new(adapters.dead_letters(settings, QueueName::DeadLetters)),
             redrive: Arc::new(adapters.dead_letters(settings, QueueName::Redrive)),
@@ -113,7 +117,8 @@ impl Functions {
     /// The routes for producers and operators.
     pub(super) fn router(&self) -> Router {
         let publish = posthaste_publish::routes(Arc::clone(&self.publish));
-        posthaste_manage::router_beside(Arc::clone(&self.manage), publish)
+        let others = publish.merge(self.console.clone().unwrap_or_default());
+        posthaste_manage::router_beside(Arc::clone(&self.manage), others)
     }
 
     /// Starts the pollers and the schedules.
@@ -149,6 +154,13 @@ impl Functions {
         let queue = self.local.queue(settings.queue);
         tasks.spawn(poll(queue, Arc::clone(handler), SystemClock, settings, stop.clone()));
     }
+}
+
+/// The console over the management API.
+fn console(manage: Arc<Manage<Embedded>>, local: &Local<SystemClock>, admin_key: &Secret) -> Router {
+    let key = KeyDigest::of(admin_key.expose());
+    let access = Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
+    posthaste_console::router(access, Console::new(posthaste_manage::unguarded_router(manage)))
 }
 
 async fn run_wake(wake: &Wake<Embedded>) {

@@ -42,6 +42,8 @@ pub struct ServeSettings {
     /// Settings of monitor: when producers are slowed and refused, and the topic for notices about it.
     pub monitor: MonitorSettings,
     pub manage: ManageSettings,
+    /// Whether there is a console.
+    pub console: bool,
     /// Settings of record: how long the delivery log is kept, and how much it takes.
     pub record: RecordSettings,
     /// Bounds of connections.
@@ -73,6 +75,7 @@ impl Default for ServeSettings {
                 origin: origin::DEFAULT,
                 log: LogSettings { mode: DeliveryLogMode::default(), retention: None, delay: LOG_DELAY },
             },
+            console: true,
             record: RecordSettings::default(),
             connections: ConnectionLimits::default(),
             drain_timeout: Duration::from_mins(1),
@@ -108,6 +111,7 @@ impl ServeSettings {
             wake: table::wake_settings(values),
             monitor: table::monitor_settings(values, pressure),
             manage: table::manage_settings(values, ManageSettings { origin, ..default.manage }),
+            console: values.get(&table::CONSOLE).unwrap_or(default.console),
             record: table::record_settings(values, default.record),
             connections: ConnectionLimits {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),

@@ -59,6 +59,11 @@ impl KeyDigest {
         (digest != Self::of("")).then_some(digest)
     }
 
+    /// The digest itself.
+    pub fn to_bytes(&self) -> [u8; DIGEST_BYTES] {
+        self.0
+    }
+
     /// Whether `offered` is the key, in a time that says nothing about the key.
     pub fn is_of(&self, offered: &str) -> bool {
         self.0.ct_eq(&Self::of(offered).0).into()

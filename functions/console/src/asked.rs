@@ -1,0 +1,80 @@
+//! What a request asks: its query, the fields of its form, and the visit that it is part of.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use url::form_urlencoded;
+
+use crate::access::Visit;
+use crate::page::Page;
+
+/// The query of a page. Parameters that no page knows are left alone, and one that cannot be read is an
+/// error.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Page;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Page> {
+        // A form sends a field that was left empty.
+        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let mut written = form_urlencoded::Serializer::new(String::new());
+        written.extend_pairs(pairs.filter(|(_, value)| !value.is_empty()));
+        serde_urlencoded::from_str::<T>(&written.finish()).map(Self).map_err(|error| Page::bad_request(&error.to_string()))
+    }
+}
+
+/// The parts of the path, in their order.
+pub(crate) struct Path<const PARTS: usize>(pub(crate) [String; PARTS]);
+
+impl<S: Send + Sync, const PARTS: usize> FromRequestParts<S> for Path<PARTS> {
+    type Rejection = Page;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Page> {
+        let path = RawPathParams::from_request_parts(parts, state).await;
+        let path = path.map_err(|rejection| Page::bad_request(&rejection.body_text()))?;
+        let parts: Vec<_> = path.iter().map(|(_, text)| text.to_owned()).collect();
+        parts.try_into().map(Self).map_err(|_| Page::bad_request("the path has other parts"))
+    }
+}
+
+/// The fields of a form that a page of this session sent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Reads the body of a form.
+    pub(crate) fn parse(body: &[u8]) -> Self {
+        Self(form_urlencoded::parse(body).into_owned().collect())
+    }
+
+    /// The value of a field; empty if there is none.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.all(name).next().unwrap_or_default()
+    }
+
+    /// The values of fields of one name, such as ticked boxes.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Fields {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        // The guard has read the form of every POST.
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Visit {
+    type Rejection = Page;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Page> {
+        // The guard stands before every page.
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Page::bad_request("not signed in"))
+    }
+}

@@ -1,0 +1,90 @@
+//! The session's cookie.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use axum::http::HeaderMap;
+use axum::http::header::{COOKIE, HOST, HeaderValue};
+use posthaste_core::model::Timestamp;
+use url::Host;
+
+use crate::router::PATH;
+
+/// The cookie's name.
+const NAME: &str = "posthaste-console";
+
+/// The values of the session's cookie in a request. A browser may send several of one name.
+pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == NAME).map(|(_, value)| value)
+}
+
+/// The header that sets the cookie until `ends_at`. `is_secure` keeps it to https.
+pub(crate) fn set(value: &str, ends_at: Timestamp, now: Timestamp, is_secure: bool) -> HeaderValue {
+    header(value, ends_at.since(now).as_secs(), is_secure)
+}
+
+/// The header that removes the cookie.
+pub(crate) fn removed(is_secure: bool) -> HeaderValue {
+    header("", 0, is_secure)
+}
+
+fn header(value: &str, age_secs: u64, is_secure: bool) -> HeaderValue {
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie =
+        format!("{NAME}={value}; Path={PATH}; Max-Age={age_secs}; HttpOnly; SameSite=Strict{secure}");
+    // Base64 and digits are visible ASCII.
+    HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Whether the request was sent to this machine's own address, which a browser may reach over plain http. The
+/// header is the browser's own: another site cannot set it.
+pub(crate) fn is_loopback(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    match Host::parse(name.map_or(host, |(name, _)| name)) {
+        Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Ok(Host::Ipv4(address)) => Ipv4Addr::is_loopback(&address),
+        Ok(Host::Ipv6(address)) => Ipv6Addr::is_loopback(&address),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn the_session_is_found_beside_other_cookies() {
+        let check = |cookies, expected: &[&str]| {
+            assert_eq!(values(&headers("cookie", cookies)).collect::<Vec<_>>(), expected, "{cookies}");
+        };
+        check("posthaste-console=abc", &["abc"]);
+        check("a=b; posthaste-console=abc;posthaste-console=d", &["abc", "d"]);
+        check("posthaste-consoles=abc; x", &[]);
+    }
+
+    #[test]
+    fn a_cookie_is_for_this_path_and_site_alone() {
+        let (now, later) = (Timestamp::from_millis(0), Timestamp::from_millis(5000));
+        let common = "Path=/console; Max-Age=5; HttpOnly; SameSite=Strict";
+        assert_eq!(set("abc", later, now, false), format!("posthaste-console=abc; {common}"));
+        assert_eq!(set("abc", later, now, true), format!("posthaste-console=abc; {common}; Secure"));
+    }
+
+    #[test]
+    fn the_own_machine_is_known_by_every_name() {
+        let check = |host, expected| assert_eq!(is_loopback(&headers("host", host)), expected, "{host}");
+        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.8.8.8", "[::1]:80", "[::1]"] {
+            check(host, true);
+        }
+        for host in ["example.com", "localhost.example.com", "10.0.0.1:8080", "[::2]:80", "", "127.0.0.1.nip.io"]
+        {
+            check(host, false);
+        }
+    }
+}

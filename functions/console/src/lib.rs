@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod access;
+mod api;
+mod asked;
+mod assets;
+mod cookie;
+mod page;
+mod pages;
+mod router;
+mod session;
+mod session_key;
+mod shown;
+#[cfg(test)]
+mod tests;
+
+pub use crate::access::Access;
+pub use crate::router::{Console, PATH, router};

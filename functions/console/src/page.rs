@@ -1,0 +1,198 @@
+//! A page, and the frame around every page.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::api::Refusal;
+use crate::assets;
+use crate::router::PATH;
+use crate::shown::foreign;
+
+/// The field of a form with the token of its session.
+pub(crate) const FORM_TOKEN: &str = "form";
+
+/// An answer of a handler.
+pub(crate) type Answer = Result<Page, Page>;
+
+/// A page without its frame, which the guard adds.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    status: StatusCode,
+    section: Option<Section>,
+    title: String,
+    body: Markup,
+}
+
+/// What the frame needs of a signed-in visitor.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) form_token: String,
+}
+
+/// The sections, in the order of the menu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Overview,
+    Topics,
+    Events,
+    DeadLetters,
+    Links,
+    Pressure,
+    Replays,
+}
+
+impl Section {
+    const ALL: [Self; 7] = [
+        Self::Overview,
+        Self::Topics,
+        Self::Events,
+        Self::DeadLetters,
+        Self::Links,
+        Self::Pressure,
+        Self::Replays,
+    ];
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Topics => "Topics",
+            Self::Events => "Events",
+            Self::DeadLetters => "Dead letters",
+            Self::Links => "Links",
+            Self::Pressure => "Pressure",
+            Self::Replays => "Replays",
+        }
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "",
+            Self::Topics => "/topics",
+            Self::Events => "/events",
+            Self::DeadLetters => "/dead-letters",
+            Self::Links => "/links",
+            Self::Pressure => "/pressure",
+            Self::Replays => "/replays",
+        }
+    }
+}
+
+impl Page {
+    /// A page of this title.
+    pub(crate) fn new(title: impl Into<String>, body: Markup) -> Self {
+        Self { status: StatusCode::OK, section: None, title: title.into(), body }
+    }
+
+    /// The same as a page of a section.
+    pub(crate) fn of(self, section: Section) -> Self {
+        Self { section: Some(section), ..self }
+    }
+
+    /// The same with another status.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The page of a request that cannot be read.
+    pub(crate) fn bad_request(detail: &str) -> Self {
+        Self::new("This page cannot be asked for", html! { p { (foreign(detail)) } })
+            .with_status(StatusCode::BAD_REQUEST)
+    }
+
+    /// The whole document.
+    pub(crate) fn render(&self, frame: Option<&Frame>) -> String {
+        let document = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (foreign(&self.title)) " · posthaste" }
+                    link rel="icon" href=(assets::ICON.url()) type="image/svg+xml";
+                    link rel="stylesheet" href=(assets::STYLES.url());
+                    script src=(assets::SCRIPT.url()) defer {}
+                }
+                body {
+                    a.skip href="#main" { "Skip to the content" }
+                    header.top {
+                        a.brand href=(PATH) { "posthaste" }
+                        @if let Some(frame) = frame { (self.menu(frame)) }
+                    }
+                    main #main tabindex="-1" {
+                        h1 { (foreign(&self.title)) }
+                        (self.body)
+                    }
+                }
+            }
+        };
+        document.into_string()
+    }
+
+    fn menu(&self, frame: &Frame) -> Markup {
+        html! {
+            nav aria-label="Sections" {
+                ul {
+                    @for section in Section::ALL {
+                        li {
+                            a href={ (PATH) (section.path()) }
+                                aria-current=[(self.section == Some(section)).then_some("page")] {
+                                (section.title())
+                            }
+                        }
+                    }
+                }
+            }
+            form.sign-out method="post" action={ (PATH) "/sign-out" } {
+                (form_token(&frame.form_token))
+                button type="submit" { "Sign out" }
+            }
+        }
+    }
+}
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<Refusal> for Page {
+    /// The page of a problem that the API answered.
+    fn from(refusal: Refusal) -> Self {
+        let title = if refusal.title.is_empty() { "That did not work" } else { &refusal.title };
+        let status = refusal.status();
+        Self::new(title, problem(&refusal)).with_status(status)
+    }
+}
+
+/// What the API says of a problem.
+pub(crate) fn problem(refusal: &Refusal) -> Markup {
+    html! {
+        div.problem role="alert" {
+            @if let Some(detail) = &refusal.detail {
+                p {
+                    @if let Some(member) = &refusal.member { code { (foreign(member)) } ": " }
+                    (foreign(detail))
+                }
+            } @else {
+                p { (foreign(&refusal.title)) }
+            }
+            @if refusal.errors.len() > 1 {
+                ul {
+                    @for error in &refusal.errors {
+                        li { code { (foreign(&error.member)) } ": " (foreign(&error.detail)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The hidden field that every form has.
+pub(crate) fn form_token(token: &str) -> Markup {
+    html! { input type="hidden" name=(FORM_TOKEN) value=(token); }
+}

@@ -1,0 +1,81 @@
+//! The sign-in page.
+
+use axum::http::StatusCode;
+use maud::html;
+use serde::Deserialize;
+
+use crate::access::Visit;
+use crate::page::{Page, form_token};
+use crate::router::PATH;
+
+/// The query of the page.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct SignInQuery {
+    /// The page to go to after it.
+    pub(crate) next: Option<String>,
+}
+
+/// A sign-in that did not work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mistake {
+    WrongKey,
+    TooMany,
+}
+
+impl SignInQuery {
+    /// The page to go to: one of the console, and never one of another site.
+    pub(crate) fn next_page(&self) -> &str {
+        let next = self.next.as_deref().unwrap_or(PATH);
+        let rest = next.strip_prefix(PATH).filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let is_plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+        if rest.is_some() && is_plain { next } else { PATH }
+    }
+}
+
+/// The page.
+pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>) -> Page {
+    let (status, text) = match mistake {
+        None => (StatusCode::OK, None),
+        Some(Mistake::WrongKey) => (StatusCode::FORBIDDEN, Some("This is not the admin key.")),
+        Some(Mistake::TooMany) => {
+            (StatusCode::TOO_MANY_REQUESTS, Some("Too many sign-ins with a wrong key. Try again in a second."))
+        }
+    };
+    let body = html! {
+        form.sign-in method="post" action={ (PATH) "/sign-in" } {
+            (form_token(&visit.form_token))
+            input type="hidden" name="next" value=(query.next_page());
+            @if let Some(text) = text { p.problem role="alert" { (text) } }
+            label for="key" { "Admin key" }
+            input #key type="password" name="key" autocomplete="current-password" required autofocus;
+            button.primary type="submit" { "Sign in" }
+        }
+        p.hint {
+            "The key that opens the management API. " code { "posthaste serve" } " keeps it in the file "
+            code { "admin.key" } " of its data folder. On AWS it is the key whose digest is the parameter "
+            code { "AdminKeySha256" } "."
+        }
+    };
+    Page::new("Sign in", body).with_status(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_one_of_the_console() {
+        let check = |next: &str, expected| {
+            let query = SignInQuery { next: Some(next.to_owned()) };
+            assert_eq!(query.next_page(), expected, "{next}");
+        };
+        for next in ["/console", "/console/links", "/console?x=1", "/console/events?id=a%20b"] {
+            check(next, next);
+        }
+        for next in ["", "/", "//evil.example", "https://evil.example", "/consoles", "/console\\x", "/console/\r\nx"]
+        {
+            check(next, PATH);
+        }
+        assert_eq!(SignInQuery::default().next_page(), PATH);
+    }
+}

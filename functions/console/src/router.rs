@@ -1,0 +1,58 @@
+//! The routes of the console, under [`PATH`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::response::Redirect;
+use axum::routing::{get, post};
+use posthaste_ports::{Clock, Entropy, ObjectStore};
+
+use crate::access::{self, Access};
+use crate::api::Api;
+use crate::assets;
+use crate::pages::{links, not_found};
+
+/// The path of the console.
+pub const PATH: &str = "/console";
+
+/// What the pages need.
+#[derive(Debug, Clone)]
+pub struct Console {
+    pub(crate) api: Api,
+}
+
+/// The pages, as handlers receive them.
+pub(crate) type Pages = axum::extract::State<Arc<Console>>;
+
+impl Console {
+    /// A console over the management API, as a router that asks for no key: the console asks its visitors.
+    pub fn new(api: Router) -> Self {
+        Self { api: Api::new(api) }
+    }
+}
+
+/// The routes of the console, for visitors that `access` lets in.
+pub fn router<S, C, E>(access: Access<S, C, E>, console: Console) -> Router
+where
+    S: ObjectStore + fmt::Debug + 'static,
+    C: Clock,
+    E: Entropy,
+{
+    let access = Arc::new(access);
+    let sign_in = get(access::show_sign_in).post(access::sign_in::<S, C, E>);
+    let doors = Router::new()
+        .route("/sign-in", sign_in)
+        .route("/sign-out", post(access::sign_out))
+        .with_state(Arc::clone(&access));
+    let pages = Router::new()
+        .route("/links", get(links::links))
+        .fallback(not_found)
+        .with_state(Arc::new(console));
+    let guarded = doors.merge(pages).layer(from_fn_with_state(access, access::guard::<S, C, E>));
+    let open = Router::new().route("/assets/{file}", get(assets::asset));
+    Router::new()
+        .route("/", get(|| async { Redirect::to(PATH) }))
+        .nest(PATH, open.merge(guarded))
+}

@@ -1,0 +1,163 @@
+//! The key of sessions in the state store. It is made by the first visit, and again when the admin key has
+//! changed: whoever had the former admin key is signed out.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use posthaste_core::model::{KeyDigest, Secret};
+use posthaste_core::stored::{CONSOLE_KEY, ConsoleKey};
+use posthaste_ports::{Clock, Entropy, Object, ObjectStore};
+use posthaste_services::{Edit, UpdateError, update};
+
+use crate::session::SessionKey;
+
+/// The least time between two reads because of a cookie that the known key did not sign. Cookies that nobody
+/// signed must not cost a read each.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// Error of a key that can neither be read nor be made.
+pub(crate) type SessionKeyError = UpdateError<Infallible>;
+
+/// The key of sessions, as one process knows it.
+#[derive(Debug, Default)]
+pub(crate) struct KnownKey(Mutex<Option<Known>>);
+
+#[derive(Debug, Clone)]
+struct Known {
+    key: SessionKey,
+    read_at: Duration,
+}
+
+/// The ports that the key needs.
+pub(crate) struct KeyPorts<'a, S, C, E> {
+    pub(crate) state: &'a S,
+    pub(crate) clock: &'a C,
+    pub(crate) entropy: &'a E,
+    pub(crate) admin_key: &'a KeyDigest,
+}
+
+impl KnownKey {
+    /// The key, as this process knows it.
+    pub(crate) async fn key<S: ObjectStore, C: Clock, E: Entropy>(
+        &self,
+        ports: &KeyPorts<'_, S, C, E>,
+    ) -> Result<SessionKey, SessionKeyError> {
+        let known = self.0.lock().clone();
+        match known {
+            Some(known) => Ok(known.key),
+            None => self.read(ports).await,
+        }
+    }
+
+    /// The key that another process may have made meanwhile. `None` where there is no other, and where it was
+    /// read a moment ago.
+    pub(crate) async fn newer_key<S: ObjectStore, C: Clock, E: Entropy>(
+        &self,
+        ports: &KeyPorts<'_, S, C, E>,
+    ) -> Result<Option<SessionKey>, SessionKeyError> {
+        let known = self.0.lock().clone();
+        let Some(known) = known else { return Ok(None) };
+        if ports.clock.monotonic().saturating_sub(known.read_at) < READ_AGAIN_AFTER {
+            return Ok(None);
+        }
+        let key = self.read(ports).await?;
+        Ok((key != known.key).then_some(key))
+    }
+
+    async fn read<S: ObjectStore, C: Clock, E: Entropy>(
+        &self,
+        ports: &KeyPorts<'_, S, C, E>,
+    ) -> Result<SessionKey, SessionKeyError> {
+        let read_at = ports.clock.monotonic();
+        let edit = |found: Option<Object>| {
+            Ok(match found.and_then(|object| usable(&object, ports.admin_key)) {
+                Some(key) => Edit::Keep(key),
+                None => {
+                    let key = SessionKey::random(ports.entropy);
+                    Edit::Write(stored(&key, ports.admin_key).render(), key)
+                }
+            })
+        };
+        let updated = Box::pin(update(ports.state, CONSOLE_KEY, edit)).await?;
+        if updated.etag.is_some() {
+            tracing::info!("a new key of console sessions was made; whoever was signed in signs in again");
+        }
+        *self.0.lock() = Some(Known { key: updated.answer.clone(), read_at });
+        Ok(updated.answer)
+    }
+}
+
+/// The stored key, if it can be read and was made for this admin key.
+fn usable(object: &Object, admin_key: &KeyDigest) -> Option<SessionKey> {
+    let stored = ConsoleKey::parse(&object.bytes).ok()?;
+    let key = SessionKey::parse(stored.key.expose())?;
+    (key.admin_key_tag(admin_key) == stored.admin_key).then_some(key)
+}
+
+fn stored(key: &SessionKey, admin_key: &KeyDigest) -> ConsoleKey {
+    ConsoleKey { key: Secret::new(key.text()), admin_key: key.admin_key_tag(admin_key) }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::model::Timestamp;
+    use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::{ManualClock, SeededEntropy};
+
+    use super::*;
+
+    struct World {
+        store: MemoryStore,
+        clock: ManualClock,
+        entropy: SeededEntropy,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
+            Self { store: MemoryStore::default(), clock, entropy: SeededEntropy::new(1) }
+        }
+
+        fn ports<'a>(
+            &'a self,
+            admin_key: &'a KeyDigest,
+        ) -> KeyPorts<'a, MemoryStore, ManualClock, SeededEntropy> {
+            KeyPorts { state: &self.store, clock: &self.clock, entropy: &self.entropy, admin_key }
+        }
+    }
+
+    #[tokio::test]
+    async fn every_process_has_the_same_key_until_the_admin_key_changes() {
+        let (world, first, second) = (World::new(), KeyDigest::of("the first"), KeyDigest::of("another"));
+        let key = KnownKey::default().key(&world.ports(&first)).await.ok().unwrap();
+        assert!(key == KnownKey::default().key(&world.ports(&first)).await.ok().unwrap());
+        let other = KnownKey::default().key(&world.ports(&second)).await.ok().unwrap();
+        assert!(key != other);
+        assert!(other == KnownKey::default().key(&world.ports(&second)).await.ok().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_key_that_another_process_made_is_found_with_a_read_every_five_seconds_at_most() {
+        let (world, first, second) = (World::new(), KeyDigest::of("the first"), KeyDigest::of("another"));
+        let known = KnownKey::default();
+        assert!(known.newer_key(&world.ports(&first)).await.unwrap().is_none(), "nothing is known yet");
+        known.key(&world.ports(&first)).await.ok().unwrap();
+        world.store.delete(CONSOLE_KEY).await.unwrap();
+        let other = KnownKey::default().key(&world.ports(&first)).await.ok().unwrap();
+        assert!(known.newer_key(&world.ports(&first)).await.unwrap().is_none(), "read a moment ago");
+        world.clock.advance(READ_AGAIN_AFTER);
+        assert!(known.newer_key(&world.ports(&first)).await.unwrap() == Some(other));
+        assert!(known.newer_key(&world.ports(&second)).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_stored_key_that_cannot_be_used_is_replaced() {
+        let (world, admin_key) = (World::new(), KeyDigest::of("the first"));
+        for bad in ["", "{}", r#"{"v":1,"key":"short","adminKey":"x"}"#] {
+            world.store.write(CONSOLE_KEY, bad);
+            let key = KnownKey::default().key(&world.ports(&admin_key)).await.ok().unwrap();
+            assert!(key == KnownKey::default().key(&world.ports(&admin_key)).await.ok().unwrap(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Values as pages show them. Everything that a producer or an endpoint wrote goes through [`foreign`] or
+//! [`foreign_cut`].
+
+use maud::{Markup, html};
+use posthaste_core::model::Timestamp;
+
+/// Most characters of a foreign text in a list.
+pub(crate) const CELL_CHARS_MAX: usize = 80;
+
+/// A text from outside: escaped, in a direction of its own, and with characters that would hide or reorder
+/// others made visible.
+pub(crate) fn foreign(text: &str) -> Markup {
+    html! { bdi { (visible(text)) } }
+}
+
+/// The first characters of a text from outside, with a mark where it is cut.
+pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => html! { bdi { (visible(&text[..end])) } span.cut title={ (text.len()) " bytes" } { "…" } },
+        None => foreign(text),
+    }
+}
+
+/// The same text, where control characters and marks of direction are written as their code points.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_invisible(character) {
+            shown.push_str(&format!("⟦U+{:04X}⟧", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Whether a character is a control character other than white space, has no width, or changes the direction
+/// of others.
+fn is_invisible(character: char) -> bool {
+    let is_space = matches!(character, '\n' | '\t');
+    (character.is_control() && !is_space)
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+        || matches!(character, '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A time, in UTC. The script writes it in the visitor's zone.
+pub(crate) fn time(at: Timestamp) -> Markup {
+    let iso = at.to_string();
+    let text = iso.replace('T', " ");
+    let text = text.split('.').next().unwrap_or(&text).trim_end_matches('Z');
+    html! { time datetime=(iso) title={ (text) " UTC" } { (text) " UTC" } }
+}
+
+/// A number with its thousands apart.
+pub(crate) fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_text_is_escaped_and_shows_what_it_hides() {
+        let check = |text, expected: &str| assert_eq!(foreign(text).into_string(), format!("<bdi>{expected}</bdi>"));
+        check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");
+        check("a\u{202e}b\u{0}c\nd", "a⟦U+202E⟧b⟦U+0000⟧c\nd");
+        check("\u{200b}é", "⟦U+200B⟧é");
+    }
+
+    #[test]
+    fn a_long_foreign_text_is_cut_between_characters() {
+        assert_eq!(foreign_cut("éé", 2).into_string(), "<bdi>éé</bdi>");
+        let cut = foreign_cut("ééé", 2).into_string();
+        assert_eq!(cut, r#"<bdi>éé</bdi><span class="cut" title="6 bytes">…</span>"#);
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        let shown = [0, 999, 1000, 1_234_567].map(number);
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_time_is_whole_for_a_program_and_short_for_a_person() {
+        let shown = time(Timestamp::from_millis(1_700_000_000_123)).into_string();
+        assert_eq!(
+            shown,
+            "<time datetime=\"2023-11-14T22:13:20.123Z\" title=\"2023-11-14 22:13:20 UTC\">\
+             2023-11-14 22:13:20 UTC</time>"
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! The console over the API, through its router.
