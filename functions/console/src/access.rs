@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, SET_COOKIE,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, REFRESH, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -36,6 +36,10 @@ const WRONG_KEY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Most wrong keys whose answers wait at once; others are refused without being looked at.
 const WRONG_KEYS_MAX: usize = 8;
+
+/// The header by which a browser says whose page sent a request.
+/// <https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header>
+const FETCH_SITE: &str = "sec-fetch-site";
 
 /// What a page may do: show its own styles and images, run its own script, and ask its own server. No inline
 /// script, no frame, and no form that goes elsewhere.
@@ -134,24 +138,25 @@ where
     let is_at_the_door = request.uri().path() == "/sign-in";
     let is_signed_in = session.is_some_and(|session| session.is_signed_in);
     if !is_signed_in && !is_at_the_door {
+        if is_from_elsewhere(&request) {
+            return framed(([(REFRESH, "0")], Page::once_more(&asked(&request))).into_response(), None);
+        }
         return framed(to_the_door(&request).into_response(), None);
     }
-    let (session, is_new) = session.map_or_else(
-        || (Session::begin(false, now, &access.entropy), true),
-        |session| (session, false),
-    );
+    let (session, is_new) = session
+        .map_or_else(|| (Session::begin(false, now, &access.entropy), true), |session| (session, false));
     if request.method() == Method::POST {
         match fields(&mut request, &key, &session).await {
             Ok(fields) => drop(request.extensions_mut().insert(fields)),
             Err(page) => return framed(page.into_response(), None),
         }
     }
-    let (set, form_token) = (session.render(&key), session.form_token(&key));
+    let (set, form_token) = (cookie::set(&session, &key, now, is_secure), session.form_token(&key));
     let visit = Visit { now, form_token: form_token.clone(), is_secure, key: Arc::new(key) };
     request.extensions_mut().insert(visit);
     let mut response = next.run(request).await;
-    if is_new && !response.headers().contains_key(SET_COOKIE) {
-        response.headers_mut().insert(SET_COOKIE, cookie::set(&set, session.ends_at, now, is_secure));
+    if is_new {
+        response.headers_mut().append(SET_COOKIE, set);
     }
     framed(response, is_signed_in.then_some(Frame { form_token }))
 }
@@ -176,10 +181,10 @@ fn framed(mut response: Response, frame: Option<Frame>) -> Response {
 
 /// The way to the sign-in page, and from there back to the page that was asked for.
 fn to_the_door(request: &Request) -> Redirect {
-    let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
+    let asked = asked(request);
     let mut query = form_urlencoded::Serializer::new(String::new());
-    if request.method() == Method::GET && asked != "/" {
-        query.append_pair("next", &format!("{PATH}{asked}"));
+    if request.method() == Method::GET && asked != PATH {
+        query.append_pair("next", &asked);
     }
     match query.finish().as_str() {
         "" => Redirect::to(&format!("{PATH}/sign-in")),
@@ -187,9 +192,22 @@ fn to_the_door(request: &Request) -> Redirect {
     }
 }
 
+/// The page that was asked for.
+fn asked(request: &Request) -> String {
+    let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
+    if asked == "/" { PATH.to_owned() } else { format!("{PATH}{asked}") }
+}
+
+/// Whether a link from another site led here. A browser sends no strict cookie with it, so the visitor may be
+/// signed in all the same.
+fn is_from_elsewhere(request: &Request) -> bool {
+    let site = request.headers().get(FETCH_SITE).and_then(|site| site.to_str().ok());
+    request.method() == Method::GET && site.is_some_and(|site| site == "cross-site" || site == "same-site")
+}
+
 /// The fields of a form that a page of this session sent.
 async fn fields(request: &mut Request, key: &SessionKey, session: &Session) -> Result<Fields, Page> {
-    let site = request.headers().get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    let site = request.headers().get(FETCH_SITE).and_then(|site| site.to_str().ok());
     if site.is_some_and(|site| site != "same-origin") {
         return Err(Page::foreign_form());
     }
@@ -232,19 +250,25 @@ where
     }
     tracing::info!("signed in to the console");
     let session = Session::begin(true, visit.now, &access.entropy);
-    let cookie = cookie::set(&session.render(&visit.key), session.ends_at, visit.now, visit.is_secure);
+    let cookie = cookie::set(&session, &visit.key, visit.now, visit.is_secure);
     ([(SET_COOKIE, cookie)], Redirect::to(query.next_page())).into_response()
 }
 
 /// Signs a visitor out.
 pub(crate) async fn sign_out(visit: Visit) -> Response {
-    ([(SET_COOKIE, cookie::removed(visit.is_secure))], Redirect::to(&format!("{PATH}/sign-in"))).into_response()
+    ([(SET_COOKIE, cookie::removed(visit.is_secure))], Redirect::to(&format!("{PATH}/sign-in")))
+        .into_response()
 }
 
 impl Page {
     fn unavailable() -> Self {
         let body = html! { p { "The state store does not answer. Try again in a few seconds." } };
         Self::new("The console cannot be shown", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
+    }
+
+    /// The page that asks for `path` again, now from this site.
+    fn once_more(path: &str) -> Self {
+        Self::new("One moment", html! { p { a href=(path) { "To the page" } } })
     }
 
     fn foreign_form() -> Self {

@@ -37,7 +37,8 @@ impl Target {
     /// The same with a parameter, if there is a value.
     pub(crate) fn query(self, name: &str, value: Option<impl ToString>) -> Self {
         let Some(value) = value else { return self };
-        let pair = form_urlencoded::Serializer::new(String::new()).append_pair(name, &value.to_string()).finish();
+        let pair =
+            form_urlencoded::Serializer::new(String::new()).append_pair(name, &value.to_string()).finish();
         let mark = if self.0.contains('?') { '&' } else { '?' };
         Self(format!("{}{mark}{pair}", self.0))
     }
@@ -143,8 +144,15 @@ impl Api {
         match serde_json::from_slice(&bytes) {
             Ok(body) => Ok(Answered { status, etag, body }),
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "an answer of the API is not as it says");
-                Err(Refusal { status: 500, title: "The answer cannot be read".to_owned(), ..Refusal::default() })
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "an answer of the API is not as it says"
+                );
+                Err(Refusal {
+                    status: 500,
+                    title: "The answer cannot be read".to_owned(),
+                    ..Refusal::default()
+                })
             }
         }
     }
@@ -189,7 +197,8 @@ mod tests {
     #[test]
     fn parts_and_parameters_are_escaped() {
         let target = Target::new(&["topics", "a b/c", "events", "?x#é"]);
-        let target = target.query("type", Some("a&b")).query("status", None::<String>).query("limit", Some(5));
+        let target =
+            target.query("type", Some("a&b")).query("status", None::<String>).query("limit", Some(5));
         assert_eq!(target.0, "/topics/a%20b%2Fc/events/%3Fx%23%C3%A9?type=a%26b&limit=5");
     }
 }

@@ -22,7 +22,9 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let mut written = form_urlencoded::Serializer::new(String::new());
         written.extend_pairs(pairs.filter(|(_, value)| !value.is_empty()));
-        serde_urlencoded::from_str::<T>(&written.finish()).map(Self).map_err(|error| Page::bad_request(&error.to_string()))
+        serde_urlencoded::from_str::<T>(&written.finish())
+            .map(Self)
+            .map_err(|error| Page::bad_request(&error.to_string()))
     }
 }
 

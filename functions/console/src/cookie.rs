@@ -1,4 +1,4 @@
-//! The session's cookie.
+//! The cookies of sessions.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,31 +8,42 @@ use posthaste_core::model::Timestamp;
 use url::Host;
 
 use crate::router::PATH;
+use crate::session::{Session, SessionKey};
 
-/// The cookie's name.
-const NAME: &str = "posthaste-console";
+/// The cookie of a visitor who is signed in.
+const SIGNED_IN: &str = "posthaste-console";
 
-/// The values of the session's cookie in a request. A browser may send several of one name.
+/// The cookie of the sign-in page. It has a name of its own: a browser does not send the other one with a link
+/// from elsewhere, and the page that is answered then must not replace it.
+const VISITING: &str = "posthaste-visit";
+
+/// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser may send
+/// several of one name.
 pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    named(headers, SIGNED_IN).chain(named(headers, VISITING))
+}
+
+fn named<'a>(headers: &'a HeaderMap, wanted: &'static str) -> impl Iterator<Item = &'a str> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == NAME).map(|(_, value)| value)
+    pairs.filter(move |(name, _)| *name == wanted).map(|(_, value)| value)
 }
 
-/// The header that sets the cookie until `ends_at`. `is_secure` keeps it to https.
-pub(crate) fn set(value: &str, ends_at: Timestamp, now: Timestamp, is_secure: bool) -> HeaderValue {
-    header(value, ends_at.since(now).as_secs(), is_secure)
+/// The header that sets the cookie of a session. `is_secure` keeps it to https.
+pub(crate) fn set(session: &Session, key: &SessionKey, now: Timestamp, is_secure: bool) -> HeaderValue {
+    let name = if session.is_signed_in { SIGNED_IN } else { VISITING };
+    header(name, &session.render(key), session.ends_at.since(now).as_secs(), is_secure)
 }
 
-/// The header that removes the cookie.
+/// The header that removes the cookie of a signed-in visitor.
 pub(crate) fn removed(is_secure: bool) -> HeaderValue {
-    header("", 0, is_secure)
+    header(SIGNED_IN, "", 0, is_secure)
 }
 
-fn header(value: &str, age_secs: u64, is_secure: bool) -> HeaderValue {
+fn header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValue {
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie =
-        format!("{NAME}={value}; Path={PATH}; Max-Age={age_secs}; HttpOnly; SameSite=Strict{secure}");
+        format!("{name}={value}; Path={PATH}; Max-Age={age_secs}; HttpOnly; SameSite=Strict{secure}");
     // Base64 and digits are visible ASCII.
     HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
@@ -64,16 +75,15 @@ mod tests {
             assert_eq!(values(&headers("cookie", cookies)).collect::<Vec<_>>(), expected, "{cookies}");
         };
         check("posthaste-console=abc", &["abc"]);
-        check("a=b; posthaste-console=abc;posthaste-console=d", &["abc", "d"]);
+        check("a=b; posthaste-visit=v; posthaste-console=abc;posthaste-console=d", &["abc", "d", "v"]);
         check("posthaste-consoles=abc; x", &[]);
     }
 
     #[test]
     fn a_cookie_is_for_this_path_and_site_alone() {
-        let (now, later) = (Timestamp::from_millis(0), Timestamp::from_millis(5000));
         let common = "Path=/console; Max-Age=5; HttpOnly; SameSite=Strict";
-        assert_eq!(set("abc", later, now, false), format!("posthaste-console=abc; {common}"));
-        assert_eq!(set("abc", later, now, true), format!("posthaste-console=abc; {common}; Secure"));
+        assert_eq!(header("name", "abc", 5, false), format!("name=abc; {common}"));
+        assert_eq!(header("name", "abc", 5, true), format!("name=abc; {common}; Secure"));
     }
 
     #[test]
@@ -82,7 +92,8 @@ mod tests {
         for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.8.8.8", "[::1]:80", "[::1]"] {
             check(host, true);
         }
-        for host in ["example.com", "localhost.example.com", "10.0.0.1:8080", "[::2]:80", "", "127.0.0.1.nip.io"]
+        for host in
+            ["example.com", "localhost.example.com", "10.0.0.1:8080", "[::2]:80", "", "127.0.0.1.nip.io"]
         {
             check(host, false);
         }

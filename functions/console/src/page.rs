@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::api::Refusal;
 use crate::assets;
 use crate::router::PATH;
-use crate::shown::foreign;
+use crate::shown::{foreign, visible};
 
 /// The field of a form with the token of its session.
 pub(crate) const FORM_TOKEN: &str = "form";
@@ -109,7 +109,7 @@ impl Page {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { (foreign(&self.title)) " · posthaste" }
+                    title { (visible(&self.title)) " · posthaste" }
                     link rel="icon" href=(assets::ICON.url()) type="image/svg+xml";
                     link rel="stylesheet" href=(assets::STYLES.url());
                     script src=(assets::SCRIPT.url()) defer {}

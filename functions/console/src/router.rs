@@ -46,13 +46,9 @@ where
         .route("/sign-in", sign_in)
         .route("/sign-out", post(access::sign_out))
         .with_state(Arc::clone(&access));
-    let pages = Router::new()
-        .route("/links", get(links::links))
-        .fallback(not_found)
-        .with_state(Arc::new(console));
+    let pages =
+        Router::new().route("/links", get(links::links)).fallback(not_found).with_state(Arc::new(console));
     let guarded = doors.merge(pages).layer(from_fn_with_state(access, access::guard::<S, C, E>));
     let open = Router::new().route("/assets/{file}", get(assets::asset));
-    Router::new()
-        .route("/", get(|| async { Redirect::to(PATH) }))
-        .nest(PATH, open.merge(guarded))
+    Router::new().route("/", get(|| async { Redirect::to(PATH) })).nest(PATH, open.merge(guarded))
 }

@@ -16,13 +16,15 @@ pub(crate) fn foreign(text: &str) -> Markup {
 /// The first characters of a text from outside, with a mark where it is cut.
 pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
     match text.char_indices().nth(chars_max) {
-        Some((end, _)) => html! { bdi { (visible(&text[..end])) } span.cut title={ (text.len()) " bytes" } { "…" } },
+        Some((end, _)) => {
+            html! { bdi { (visible(&text[..end])) } span.cut title={ (text.len()) " bytes" } { "…" } }
+        }
         None => foreign(text),
     }
 }
 
-/// The same text, where control characters and marks of direction are written as their code points.
-fn visible(text: &str) -> String {
+/// The text where control characters and marks of direction are written as their code points.
+pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_invisible(character) {
@@ -70,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_foreign_text_is_escaped_and_shows_what_it_hides() {
-        let check = |text, expected: &str| assert_eq!(foreign(text).into_string(), format!("<bdi>{expected}</bdi>"));
+        let check =
+            |text, expected: &str| assert_eq!(foreign(text).into_string(), format!("<bdi>{expected}</bdi>"));
         check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");
         check("a\u{202e}b\u{0}c\nd", "a⟦U+202E⟧b⟦U+0000⟧c\nd");
         check("\u{200b}é", "⟦U+200B⟧é");

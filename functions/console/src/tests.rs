@@ -1,1 +1,203 @@
-//! The console over the API, through its router.
+//! The console over the API, through its router, as a browser without JavaScript sees it.
+
+mod access;
+mod links;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{COOKIE, HOST, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Request};
+use http_body_util::BodyExt;
+use parking_lot::Mutex;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
+use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings, unguarded_router};
+use posthaste_services::{Activity, LinkHealth};
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
+use posthaste_testkit::{ManualClock, MemoryEndpoint, SeededEntropy, TestPorts};
+use serde_json::Value;
+use tower::ServiceExt;
+use url::form_urlencoded;
+
+use crate::api::{Api, Target};
+use crate::{Access, Console, router};
+
+pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
+
+/// An installation, and a browser that looks at its console.
+pub(crate) struct World {
+    pub(crate) state: MemoryStore,
+    pub(crate) dead_letters: MemoryStore,
+    pub(crate) log: MemoryStore,
+    pub(crate) endpoint: MemoryEndpoint,
+    pub(crate) clock: ManualClock,
+    pub(crate) api: Api,
+    router: axum::Router,
+    host: &'static str,
+    cookies: Mutex<Vec<(String, String)>>,
+}
+
+/// A page as it came.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) html: String,
+}
+
+impl World {
+    /// An empty installation, with nobody signed in.
+    pub(crate) fn new() -> Self {
+        Self::at("localhost:8080")
+    }
+
+    /// An empty installation of this address.
+    pub(crate) fn at(host: &'static str) -> Self {
+        let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
+        let [state, dead_letters, log] = [(); 3].map(|()| MemoryStore::default());
+        let (endpoint, entropy) = (MemoryEndpoint::default(), SeededEntropy::new(1));
+        let admin_key = KeyDigest::of(ADMIN_KEY);
+        let manage = Manage::<TestPorts<MemoryQueue, MemoryStore>> {
+            links: LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default()),
+            state: state.clone(),
+            dead_letters: dead_letters.clone(),
+            log: DeliveryLog::new(log.clone()),
+            deliveries: MemoryQueue::default(),
+            webhooks: endpoint.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            admin_key: admin_key.clone(),
+            activity: Activity::default(),
+            address_policy: AddressPolicy::default(),
+            own_publish_urls: PublishUrls::default(),
+            settings: ManageSettings {
+                publish_url: None,
+                public_url: None,
+                origin: HeaderValue::from_static("posthaste.example"),
+                log: LogSettings {
+                    mode: DeliveryLogMode::Payloads,
+                    retention: Some(Duration::from_hours(7 * 24)),
+                    delay: Duration::from_secs(5),
+                },
+            },
+        };
+        let api = unguarded_router(Arc::new(manage));
+        let access = Access::new(state.clone(), clock.clone(), entropy, admin_key).slowing_wrong_keys();
+        let router = router(access, Console::new(api.clone()));
+        let (api, cookies) = (Api::new(api), Mutex::default());
+        Self { state, dead_letters, log, endpoint, clock, api, router, host, cookies }
+    }
+
+    /// An installation with a visitor who is signed in.
+    pub(crate) async fn signed_in() -> Self {
+        let world = Self::new();
+        let shown = world.sign_in(ADMIN_KEY).await;
+        assert_eq!(shown.status, 303, "{shown:?}");
+        world
+    }
+
+    /// Signs in with this key.
+    pub(crate) async fn sign_in(&self, key: &str) -> Shown {
+        let page = self.get("/console/sign-in").await;
+        let fields = [("key", key)];
+        let sent = self.send_form(&page, "/console/sign-in", &fields);
+        // The answer to a wrong key waits.
+        let pauses = async {
+            while self.clock.advance_to_next().is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::join!(biased; sent, pauses).0
+    }
+
+    /// Creates something by the API.
+    pub(crate) async fn put(&self, parts: &[&str], body: Value) {
+        let put = self.api.send::<Value>(axum::http::Method::PUT, Target::new(parts), None, &body).await;
+        put.unwrap();
+    }
+
+    /// Asks for a page.
+    pub(crate) async fn get(&self, url: &str) -> Shown {
+        self.send(Request::get(url).body(Body::empty()).unwrap()).await
+    }
+
+    /// Looks at a page, fills in the form that is sent to `action`, and sends it.
+    pub(crate) async fn post(&self, page: &str, action: &str, fields: &[(&str, &str)]) -> Shown {
+        let shown = self.get(page).await;
+        assert!(
+            shown.html.contains(&format!("action=\"{action}\"")),
+            "no form for {action} in {}",
+            shown.html
+        );
+        self.send_form(&shown, action, fields).await
+    }
+
+    /// Sends a form with the token of a page.
+    pub(crate) async fn send_form(&self, page: &Shown, action: &str, fields: &[(&str, &str)]) -> Shown {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("form", page.form_token()).extend_pairs(fields);
+        let request = Request::post(action).header("content-type", "application/x-www-form-urlencoded");
+        self.send(request.body(Body::from(form.finish())).unwrap()).await
+    }
+
+    /// Sends a request as the browser would, and keeps the cookies that come back.
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Shown {
+        let cookies =
+            self.cookies.lock().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        let headers = request.headers_mut();
+        headers.insert(HOST, HeaderValue::from_static(self.host));
+        if !cookies.is_empty() {
+            headers.insert(COOKIE, HeaderValue::try_from(cookies.join("; ")).unwrap());
+        }
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        for set in head.headers.get_all(SET_COOKIE) {
+            self.keep(set.to_str().unwrap());
+        }
+        let html = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        Shown { status: head.status.as_u16(), headers: head.headers, html }
+    }
+
+    fn keep(&self, set: &str) {
+        let (name, rest) = set.split_once('=').unwrap();
+        let value = rest.split(';').next().unwrap();
+        let mut cookies = self.cookies.lock();
+        cookies.retain(|(known, _)| known != name);
+        if !set.contains("Max-Age=0") {
+            cookies.push((name.to_owned(), value.to_owned()));
+        }
+    }
+}
+
+impl Shown {
+    /// The page that a redirect leads to.
+    pub(crate) fn location(&self) -> &str {
+        self.headers.get(LOCATION).map(|location| location.to_str().unwrap()).unwrap_or_default()
+    }
+
+    /// Checks that the page has each of these texts.
+    #[track_caller]
+    pub(crate) fn has(&self, texts: &[&str]) -> &Self {
+        assert_eq!(self.status, 200, "{}", self.html);
+        for text in texts {
+            assert!(self.html.contains(text), "{text:?} is missing in {}", self.html);
+        }
+        self
+    }
+
+    /// Checks that the page has none of these texts.
+    #[track_caller]
+    pub(crate) fn has_not(&self, texts: &[&str]) -> &Self {
+        for text in texts {
+            assert!(!self.html.contains(text), "{text:?} is in {}", self.html);
+        }
+        self
+    }
+
+    fn form_token(&self) -> &str {
+        let (_, rest) = self.html.split_once("name=\"form\" value=\"").expect("a form");
+        rest.split('"').next().unwrap()
+    }
+}

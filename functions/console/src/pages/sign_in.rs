@@ -37,9 +37,10 @@ pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>)
     let (status, text) = match mistake {
         None => (StatusCode::OK, None),
         Some(Mistake::WrongKey) => (StatusCode::FORBIDDEN, Some("This is not the admin key.")),
-        Some(Mistake::TooMany) => {
-            (StatusCode::TOO_MANY_REQUESTS, Some("Too many sign-ins with a wrong key. Try again in a second."))
-        }
+        Some(Mistake::TooMany) => (
+            StatusCode::TOO_MANY_REQUESTS,
+            Some("Too many sign-ins with a wrong key. Try again in a second."),
+        ),
     };
     let body = html! {
         form.sign-in method="post" action={ (PATH) "/sign-in" } {
@@ -72,7 +73,8 @@ mod tests {
         for next in ["/console", "/console/links", "/console?x=1", "/console/events?id=a%20b"] {
             check(next, next);
         }
-        for next in ["", "/", "//evil.example", "https://evil.example", "/consoles", "/console\\x", "/console/\r\nx"]
+        for next in
+            ["", "/", "//evil.example", "https://evil.example", "/consoles", "/console\\x", "/console/\r\nx"]
         {
             check(next, PATH);
         }
