@@ -9,6 +9,7 @@ use axum::body::Body;
 use http::Response;
 use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_console::{Access, Console};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{LOG_OBJECT_BYTES_MAX, PublishUrls, REQUEST_BYTES_MAX};
@@ -112,6 +113,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
     let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
     // A handshake comes once, so that an idle connection would be of no use.
     let client = ClientSettings { idle_max: 0, ..environment.client.clone() };
+    let access = Access::new(state.clone(), SystemClock, SystemEntropy, environment.admin_key.clone());
     let manage = Manage::<Aws> {
         links: links(&state, &environment.links),
         state,
@@ -127,7 +129,12 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         own_publish_urls: PublishUrls::default().under(environment.settings.publish_url.clone()),
         settings: environment.settings.clone(),
     };
-    posthaste_manage::router(Arc::new(manage))
+    let manage = Arc::new(manage);
+    if !environment.console {
+        return posthaste_manage::router(manage);
+    }
+    let console = Console::new(posthaste_manage::unguarded_router(Arc::clone(&manage)));
+    posthaste_manage::router_beside(manage, posthaste_console::router(access, console))
 }
 
 /// deliver with its queue: the handler that `handler` makes of the function and of the report of its drain

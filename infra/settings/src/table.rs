@@ -129,7 +129,7 @@ table! {
         Some(ServeOption::new("console", "POSTHASTE_CONSOLE", "CHOICE",
             "Whether there are pages for operators at /console. They ask for the admin key.")
             .form(ON_OFF).default("on")),
-        None;
+        Some(Variable::new("CONSOLE", ON_OFF, &[Manage]).default("on").parameter("Console"));
     CONFIG: PathBuf = parsed,
         Some(ServeOption::new("config", "POSTHASTE_CONFIG", "FILE",
             "A YAML file to apply at the start, as `apply -f` does. May be given more than once.")
@@ -298,6 +298,8 @@ table! {
         Some(Variable::new("PUBLISH_URL", WEB_URL, &[Manage]).optional());
     MANAGE_URL: Url = parse::web_url, None,
         Some(Variable::new("MANAGE_URL", WEB_URL, &[Manage]).optional().parameter("ManagePublicUrl"));
+    DASHBOARD_URL: Url = parse::web_url, None,
+        Some(Variable::new("DASHBOARD_URL", WEB_URL, &[Manage]).optional());
     REGISTRY_MAX_AGE_SECONDS: u16 = parsed, None,
         Some(Variable::new("REGISTRY_MAX_AGE_SECONDS", MAX_AGE_SECS, &[Publish, Deliver, Deadletter])
             .default("5").parameter("RegistryMaxAge"));

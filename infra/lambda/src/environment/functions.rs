@@ -17,6 +17,7 @@ use posthaste_settings::table::{
     wake_settings,
 };
 use posthaste_wake::WakeSettings;
+use url::Url;
 
 use super::read::Environment;
 use super::variables::Variables;
@@ -249,6 +250,10 @@ pub struct ManageEnvironment {
     /// The URLs of publish and of manage itself, and the origin of handshakes. The template cannot give the
     /// function its own URL when it makes the function.
     pub settings: ManageSettings,
+    /// Whether there is a console.
+    pub console: bool,
+    /// The URL of the stack's dashboard, to which the console leads.
+    pub dashboard_url: Option<Url>,
     /// Settings of the webhook client.
     pub client: ClientSettings,
     /// When endpoints that fail get no requests, and for how long.
@@ -263,6 +268,8 @@ impl Environment for ManageEnvironment {
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             admin_key: variables.get(&table::ADMIN_KEY_SHA256).unwrap_or_default(),
             settings: manage_settings(variables, MANAGE),
+            console: variables.get(&table::CONSOLE).unwrap_or(true),
+            dashboard_url: variables.get(&table::DASHBOARD_URL),
             client: client_settings(variables, ClientSettings::default()),
             links: variables.link_settings(),
         }

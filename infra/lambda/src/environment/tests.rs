@@ -342,12 +342,16 @@ fn manage_takes_its_urls_its_origin_its_networks_and_the_retention() {
         ("ALLOW_ENDPOINTS", "10.1.2.3/32"),
         ("DNS_SERVER", "10.0.0.2:5353"),
         ("DELIVERY_LOG_RETENTION_DAYS", "30"),
+        ("CONSOLE", "off"),
+        ("DASHBOARD_URL", "https://console.aws.amazon.com/cloudwatch/home?region=eu-central-1#dashboards"),
     ])
     .unwrap();
     assert_eq!(manage.settings.log.retention, Some(Duration::from_hours(30 * 24)));
     assert_eq!(manage.settings.publish_url.map(String::from), Some(url.to_owned()));
     assert_eq!(manage.settings.public_url.map(String::from), Some(own.to_owned()));
     assert_eq!(manage.settings.origin, "events.example.com");
+    assert!(!manage.console);
+    assert_eq!(manage.dashboard_url.unwrap().fragment(), Some("dashboards"));
     assert_eq!(manage.client.addresses.allowed.len(), 1);
     assert_eq!(manage.client.dns_server.unwrap().to_string(), "10.0.0.2:5353");
 }
