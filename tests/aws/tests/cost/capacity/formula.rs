@@ -10,6 +10,10 @@ const AT_ONCE_START: usize = 10;
 const WAITING_PER_CONNECTION: usize = 20;
 const AT_ONCE_MAX: usize = 48;
 
+/// Synchronous requests that Lambda takes in a second for each concurrent invocation of a function, however
+/// short they are. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const REQUESTS_OF_ONE_PER_SECOND: f64 = 10.0;
+
 /// The load that is planned for, in events a second.
 pub(super) const EVENTS_PER_SECOND: f64 = 5_000.0;
 
@@ -39,10 +43,16 @@ fn own_seconds() -> f64 {
     DELIVER_SECONDS - QUICK.as_secs_f64()
 }
 
+/// The concurrency that a function needs for so many synchronous requests a second, each of so many seconds.
+fn concurrency(requests_per_second: f64, seconds: f64) -> f64 {
+    let busy = requests_per_second * seconds;
+    busy.max(requests_per_second / REQUESTS_OF_ONE_PER_SECOND).ceil()
+}
+
 /// Needs of a load, and its price.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs {
-    /// Invocations at once.
+    /// Concurrency.
     pub(super) publish: f64,
     pub(super) deliver: f64,
     /// Messages.
@@ -60,7 +70,7 @@ impl Needs {
         let per_event = |count: f64| count / events;
         let invocations = per_event(f64::from(measured.invocations.count));
         let publishes = 1.0 / case.per_request as f64;
-        let publish = (EVENTS_PER_SECOND * publishes * PUBLISH_SECONDS).ceil();
+        let publish = concurrency(EVENTS_PER_SECOND * publishes, PUBLISH_SECONDS);
         let deliver = (EVENTS_PER_SECOND * invocations * measured.seconds()).ceil();
         let dollars = per_event(measured.queue.requests as f64) * SQS_REQUEST
             + publishes * invocation(PUBLISH_GB, PUBLISH_SECONDS)
@@ -74,4 +84,14 @@ impl Needs {
             month: dollars * EVENTS_PER_SECOND * SECONDS_PER_MONTH,
         }
     }
+}
+
+#[test]
+fn short_requests_need_a_tenth_of_their_number_and_long_ones_their_time() {
+    let check = |requests, seconds, expected: f64| {
+        assert!((concurrency(requests, seconds) - expected).abs() < 1e-9, "{requests} of {seconds} s");
+    };
+    check(5_000.0, 0.025, 500.0);
+    check(5_000.0, 0.2, 1_000.0);
+    check(51.0, 0.025, 6.0);
 }

@@ -130,7 +130,7 @@ pub(super) fn failing(case: &Case, run: &Measured) -> String {
 /// Needs of 5,000 events a second.
 pub(super) fn sustained(cases: &[Case], measured: &[Measured]) -> String {
     let mut table = "\
-| 5,000 events/s, one subscriber | `publish` at once | `deliver` at once | messages in flight | memory \
+| 5,000 events/s, one subscriber | concurrency of `publish` | of `deliver` | messages in flight | memory \
 | per million | per month |
 |---|---|---|---|---|---|---|
 "
