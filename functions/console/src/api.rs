@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
+use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -44,6 +44,9 @@ impl Target {
     }
 }
 
+/// A condition of a write: a header and its value.
+type Condition<'a> = Option<(HeaderName, &'a str)>;
+
 /// An answer of success.
 #[derive(Debug)]
 pub(crate) struct Answered<T> {
@@ -78,6 +81,11 @@ impl Refusal {
     /// The status, as the page has it.
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Whether the resource is not of the version that was asked for.
+    pub(crate) fn is_of_another_version(&self) -> bool {
+        self.status == 412
     }
 
     /// Whether what was asked for is not there.
@@ -123,8 +131,17 @@ impl Api {
         if_match: Option<&str>,
         body: &impl Serialize,
     ) -> Result<Answered<T>, Refusal> {
-        // Texts and numbers with text keys: serialising them cannot fail.
-        self.json(method, target, if_match, Bytes::from(serde_json::to_vec(body).unwrap_or_default())).await
+        let condition = if_match.map(|version| (IF_MATCH, version));
+        self.json(method, target, condition, bytes_of(body)).await
+    }
+
+    /// Puts a resource that must not be there yet.
+    pub(crate) async fn create<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+    ) -> Result<Answered<T>, Refusal> {
+        self.json(Method::PUT, target, Some((IF_NONE_MATCH, "*")), bytes_of(body)).await
     }
 
     /// Deletes a resource, which answers nothing.
@@ -136,10 +153,10 @@ impl Api {
         &self,
         method: Method,
         target: Target,
-        if_match: Option<&str>,
+        condition: Condition<'_>,
         body: Bytes,
     ) -> Result<Answered<T>, Refusal> {
-        let (status, headers, bytes) = self.call(method, target, if_match, body).await?;
+        let (status, headers, bytes) = self.call(method, target, condition, body).await?;
         let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         match serde_json::from_slice(&bytes) {
             Ok(body) => Ok(Answered { status, etag, body }),
@@ -161,15 +178,15 @@ impl Api {
         &self,
         method: Method,
         target: Target,
-        if_match: Option<&str>,
+        condition: Condition<'_>,
         body: Bytes,
     ) -> Result<(StatusCode, HeaderMap, Bytes), Refusal> {
         let mut request = Request::builder().method(method).uri(target.0);
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        if let Some(version) = if_match {
-            request = request.header(IF_MATCH, version);
+        if let Some((name, value)) = condition {
+            request = request.header(name, value);
         }
         let request = request.body(Body::from(body)).map_err(|_| Refusal::unreadable())?;
         let response = Box::pin(self.0.clone().oneshot(request)).await.unwrap_or_else(|never| match never {});
@@ -182,6 +199,11 @@ impl Api {
         let refusal: Refusal = serde_json::from_slice(&bytes).unwrap_or_default();
         Err(Refusal { status: head.status.as_u16(), ..refusal })
     }
+}
+
+fn bytes_of(body: &impl Serialize) -> Bytes {
+    // Texts and numbers with text keys: serialising them cannot fail.
+    Bytes::from(serde_json::to_vec(body).unwrap_or_default())
 }
 
 impl Refusal {

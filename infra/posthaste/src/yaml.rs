@@ -1,9 +1,7 @@
 //! YAML files: read with errors that say file, line and column.
 
 mod file;
-mod locate;
 mod mistakes;
 
-pub use file::{FileError, YamlError, parse, refused};
-pub use locate::Place;
+pub use file::{FileError, parse, refused};
 pub use mistakes::{FileMistake, Mistakes, read};

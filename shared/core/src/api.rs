@@ -7,6 +7,7 @@
 mod compile;
 mod dead_letters;
 mod delivery_headers;
+mod difference;
 pub mod edit;
 pub mod events;
 mod iso;
@@ -36,6 +37,7 @@ pub(crate) use compile::compile_filter;
 pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, compile_topic};
 pub use dead_letters::{DeadLetterPage, DeadLetterView, ResolveAnswer, ResolveRequest};
 pub use delivery_headers::DeliveryHeaderSettings;
+pub use difference::{MemberChange, subscription_differences, topic_differences};
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use json_schema::apply_file_schema;
 pub use link_settings::LinkSettings;

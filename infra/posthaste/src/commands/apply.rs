@@ -2,7 +2,6 @@
 //! before anything is sent, by the same rules as the server's, so that a typo leaves nothing half done.
 
 mod changes;
-mod difference;
 mod file;
 mod notices;
 mod plan;

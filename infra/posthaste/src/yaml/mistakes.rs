@@ -1,28 +1,22 @@
-//! All mistakes of a YAML file, each with its place and its member.
+//! All mistakes of YAML files, each with its place and its member.
 
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::{Mistake, Notation, SettingsError, mistakes};
+use posthaste_core::api::SettingsError;
 use posthaste_core::model::MISTAKES_MAX;
+use posthaste_yaml::{TextMistake, name_mistake};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::file::{FileError, parse, refused, with_place};
-use super::locate::{Place, Places};
+use super::file::with_place;
 use crate::error::Failure;
 
 /// A mistake in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileMistake {
     pub path: PathBuf,
-    /// The place in the file, if the mistake has one.
-    pub place: Option<Place>,
-    /// The member at fault; empty for the whole file.
-    pub member: String,
-    /// The fault and the remedy.
-    pub text: String,
+    pub mistake: TextMistake,
 }
 
 /// Error of files with mistakes: all of them, in the order of the files.
@@ -35,58 +29,25 @@ pub fn read<T: DeserializeOwned>(
     text: &[u8],
     check: impl Fn(&T) -> Result<(), SettingsError>,
 ) -> Result<T, Mistakes> {
-    let first = match parse::<T>(path, text) {
-        Ok(value) => match check(&value) {
-            Ok(()) => return Ok(value),
-            Err(error) => {
-                let member = error.member.clone();
-                refused(path, text, Some(&member), error)
-            }
-        },
-        Err(error) => error,
-    };
-    // A file that is no YAML has one mistake.
-    let found = all::<T>(path, text, check);
-    Err(Mistakes(if found.is_empty() { vec![FileMistake::of(first)] } else { found }))
-}
-
-fn all<T: DeserializeOwned>(
-    path: &Path,
-    text: &[u8],
-    check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Vec<FileMistake> {
-    let (Ok(written), Some(places)) = (parse::<Value>(path, text), Places::of(text)) else {
-        return Vec::new();
-    };
-    let located = |mistake: Mistake| {
-        let Mistake { member, text, is_at_name } = mistake;
-        let place = if is_at_name { places.of_name(&member) } else { places.of_value(&member) };
-        FileMistake { path: path.to_owned(), place: Some(place), member, text }
-    };
-    let mut found: Vec<_> = mistakes(&written, Notation::Yaml, check).into_iter().map(located).collect();
-    found.sort_by_key(|mistake| mistake.place);
-    found
+    let in_file = |mistake| FileMistake { path: path.to_owned(), mistake };
+    posthaste_yaml::read(text, check).map_err(|found| Mistakes(found.into_iter().map(in_file).collect()))
 }
 
 impl FileMistake {
     /// The mistake of a member, which is there.
     pub fn of_name(path: &Path, text: &[u8], member: String, fault: String) -> Self {
-        let place = Places::of(text).map(|places| places.of_name(&member));
-        Self { path: path.to_owned(), place, member, text: fault }
-    }
-
-    fn of(error: FileError) -> Self {
-        Self { path: error.path, place: error.place, member: String::new(), text: error.source.to_string() }
+        Self { path: path.to_owned(), mistake: name_mistake(text, member, fault) }
     }
 }
 
 impl fmt::Display for FileMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", with_place(&self.path, self.place))?;
-        if !self.member.is_empty() {
-            write!(f, "{}: ", self.member)?;
+        let TextMistake { place, member, text } = &self.mistake;
+        write!(f, "{}: ", with_place(&self.path, *place))?;
+        if !member.is_empty() {
+            write!(f, "{member}: ")?;
         }
-        f.write_str(&self.text)
+        f.write_str(text)
     }
 }
 

@@ -6,6 +6,7 @@
 mod change;
 mod checks;
 mod preview;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +19,8 @@ use self::checks::{
     bad_setting, bad_settings, check_expiration, check_whole, no_rotation, require_distinct,
     require_same_name, within_subscription, written_url,
 };
-pub use self::preview::{preview, unmasked};
+pub use self::preview::preview;
+pub use self::rules::{check_subscription, check_topic};
 use super::{
     EndpointSettings, RotateSecret, RotatedSecret, SecretText, SigningSettings, SubscriptionSettings,
     TopicSettings, compile_subscription,

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::edit::unmasked;
-use posthaste_core::api::{ApplyFile, Problem, SettingsError, compile_topic};
-use posthaste_core::model::{Secret, TopicKeys, TopicName};
+use posthaste_core::api::edit::check_topic;
+use posthaste_core::api::{ApplyFile, Problem, SettingsError};
+use posthaste_core::model::TopicName;
 
 use crate::yaml::{FileMistake, Mistakes, read};
 
@@ -30,8 +30,7 @@ fn check_topics(contents: &ApplyFile) -> Result<(), SettingsError> {
         if !folded.insert(name.folded()) {
             return Err(SettingsError { member: format!("topics.{name}"), problem: Problem::Duplicate });
         }
-        let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
-        compile_topic(name, &unmasked(settings), keys)
+        check_topic(name, settings)
             .map_err(|error| SettingsError { member: format!("topics.{name}.{}", error.member), ..error })?;
     }
     Ok(())

@@ -74,7 +74,7 @@ fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::difference::MemberChange;
+    use posthaste_core::api::MemberChange;
     use super::*;
     use crate::output::Style;
 

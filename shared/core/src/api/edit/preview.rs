@@ -45,7 +45,7 @@ pub fn preview(
 
 /// The settings with a placeholder for every masked secret, so that they compile if the server has the
 /// secrets.
-pub fn unmasked(settings: &TopicSettings) -> TopicSettings {
+pub(super) fn unmasked(settings: &TopicSettings) -> TopicSettings {
     let mut settings = with_signing(settings.clone());
     settings.subscriptions.values_mut().for_each(unmask_headers);
     settings

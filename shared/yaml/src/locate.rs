@@ -17,22 +17,22 @@ pub struct Place {
 }
 
 /// The places of all values of a text.
-pub(super) struct Places(Spanned<Node>);
+pub(crate) struct Places(Spanned<Node>);
 
 impl Places {
     /// Finds them. `None` if the text is no YAML.
-    pub(super) fn of(text: &[u8]) -> Option<Self> {
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
         serde_saphyr::from_slice(text).ok().map(Self)
     }
 
     /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or else of the
     /// deepest value on the way to it.
-    pub(super) fn of_value(&self, path: &str) -> Place {
+    pub(crate) fn of_value(&self, path: &str) -> Place {
         Place::of(self.deepest(path).1.referenced)
     }
 
     /// The place of the name of the member at `path`, or else of the deepest name on the way to it.
-    pub(super) fn of_name(&self, path: &str) -> Place {
+    pub(crate) fn of_name(&self, path: &str) -> Place {
         self.deepest(path).0
     }
 

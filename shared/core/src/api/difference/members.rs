@@ -1,4 +1,4 @@
-//! The difference between two views of a topic or subscription, member by member.
+//! The difference between two JSON objects, member by member.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,8 +21,10 @@ const HIDDEN_QUERY: &str = "?…";
 pub struct MemberChange {
     /// The path, such as `retryPolicy.schedule`. An item that was added or removed is `deliveryHeaders[]`.
     pub member: String,
+    /// The value before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
+    /// The value after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }

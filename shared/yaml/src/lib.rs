@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+
+mod locate;
+mod mistakes;
+mod text;
+mod write;
+
+pub use crate::locate::Place;
+pub use crate::mistakes::{TextMistake, mistake_of, name_mistake, read};
+pub use crate::text::{TextError, YamlError, parse, refused};
+pub use crate::write::{WriteError, write};
