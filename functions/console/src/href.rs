@@ -2,13 +2,11 @@
 
 use std::fmt::Write;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use url::form_urlencoded;
 
+use crate::api::ESCAPED;
 use crate::router::PATH;
-
-/// The characters that are escaped. A dot is one of them, because browsers take `..` for the folder above.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
 /// The last part of the path of a form that makes something new.
 pub(crate) const NEW: &str = "new";

@@ -12,7 +12,10 @@ use posthaste_ports::{Clock, Entropy, ObjectStore};
 use crate::access::{self, Access};
 use crate::api::Api;
 use crate::assets;
-use crate::pages::{links, not_found};
+use crate::pages::{
+    edit_subscription, edit_topic, links, new_subscription, new_topic, not_found, subscription,
+    subscription_actions, topic, topic_actions, topics,
+};
 
 /// The path of the console.
 pub const PATH: &str = "/console";
@@ -46,9 +49,35 @@ where
         .route("/sign-in", sign_in)
         .route("/sign-out", post(access::sign_out))
         .with_state(Arc::clone(&access));
-    let pages =
-        Router::new().route("/links", get(links::links)).fallback(not_found).with_state(Arc::new(console));
+    let pages = Router::new()
+        .route("/links", get(links::links))
+        .merge(topic_pages())
+        .fallback(not_found)
+        .with_state(Arc::new(console));
     let guarded = doors.merge(pages).layer(from_fn_with_state(access, access::guard::<S, C, E>));
     let open = Router::new().route("/assets/{file}", get(assets::asset));
     Router::new().route("/", get(|| async { Redirect::to(PATH) })).nest(PATH, open.merge(guarded))
+}
+
+/// The pages of topics and subscriptions.
+fn topic_pages() -> Router<Arc<Console>> {
+    let subscription = Router::new()
+        .route("/", get(subscription::subscription))
+        .route("/edit", get(edit_subscription::form).post(edit_subscription::send))
+        .route("/test", post(subscription_actions::test))
+        .route("/force", post(subscription_actions::force))
+        .route("/rotate-secret", post(subscription_actions::rotate))
+        .route("/delete", post(subscription_actions::delete))
+        .route("/{action}", post(subscription_actions::act));
+    Router::new()
+        .route("/topics", get(topics::topics))
+        .route("/topics/new", get(new_topic::form).post(new_topic::send))
+        .route("/topics/{topic}", get(topic::topic))
+        .route("/topics/{topic}/edit", get(edit_topic::form).post(edit_topic::send))
+        .route("/topics/{topic}/delete", post(topic_actions::delete))
+        .route("/topics/{topic}/keys", post(topic_actions::keys))
+        .route("/topics/{topic}/keys/{key}", post(topic_actions::regenerate))
+        .route("/topics/{topic}/keys/{key}/delete", post(topic_actions::delete_key))
+        .route("/topics/{topic}/subscriptions/new", get(new_subscription::form).post(new_subscription::send))
+        .nest("/topics/{topic}/subscriptions/{name}", subscription)
 }

@@ -1,7 +1,11 @@
 //! The console over the API, through its router, as a browser without JavaScript sees it.
 
 mod access;
+mod edit_subscription;
 mod links;
+mod subscription;
+mod topic;
+mod topics;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,11 +147,16 @@ impl World {
     }
 
     /// Sends a request as the browser would, and keeps the cookies that come back.
-    pub(crate) async fn send(&self, mut request: Request<Body>) -> Shown {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Shown {
+        self.send_to(self.host, request).await
+    }
+
+    /// Sends a request to another host of the same program.
+    pub(crate) async fn send_to(&self, host: &'static str, mut request: Request<Body>) -> Shown {
         let cookies =
             self.cookies.lock().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
         let headers = request.headers_mut();
-        headers.insert(HOST, HeaderValue::from_static(self.host));
+        headers.insert(HOST, HeaderValue::from_static(host));
         if !cookies.is_empty() {
             headers.insert(COOKIE, HeaderValue::try_from(cookies.join("; ")).unwrap());
         }
@@ -196,8 +205,25 @@ impl Shown {
         self
     }
 
+    /// The value of a hidden field.
+    pub(crate) fn field(&self, name: &str) -> String {
+        let (_, rest) = self.html.split_once(&format!("name=\"{name}\" value=\"")).expect("a field");
+        unescaped(rest.split('"').next().unwrap())
+    }
+
+    /// The text in the page's text area.
+    pub(crate) fn text(&self) -> String {
+        let (_, rest) = self.html.split_once("<textarea").expect("a text area");
+        let (_, rest) = rest.split_once(">\n").unwrap();
+        unescaped(rest.split("</textarea>").next().unwrap())
+    }
+
     fn form_token(&self) -> &str {
         let (_, rest) = self.html.split_once("name=\"form\" value=\"").expect("a form");
         rest.split('"').next().unwrap()
     }
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }

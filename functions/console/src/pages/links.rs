@@ -4,8 +4,9 @@ use maud::{Markup, html};
 use posthaste_core::api::{LinkScope, LinkState, LinkView, LinksView};
 
 use crate::api::Target;
+use crate::href;
 use crate::page::{Answer, Page, Section};
-use crate::router::{PATH, Pages};
+use crate::router::Pages;
 use crate::shown::{foreign, number, time};
 
 /// The page.
@@ -50,7 +51,7 @@ fn row(link: &LinkView) -> Markup {
     html! {
         tr {
             td { (target(link)) }
-            td { (state(link.state)) }
+            td { (badge(link.state)) br; span.hint { (meaning(link.state)) } }
             td { @if let Some(since) = &link.since { (time(since.0)) } }
             td {
                 @if let Some(outcome) = &link.last_outcome { (outcome) }
@@ -68,7 +69,7 @@ fn target(link: &LinkView) -> Markup {
     html! {
         @match (&link.topic, &link.subscription) {
             (Some(topic), Some(name)) => {
-                a href={ (PATH) "/topics/" (topic) "/subscriptions/" (name) } { (topic) " / " (name) }
+                a href=(href::subscription(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
                 br;
                 span.hint { (foreign(address)) }
             }
@@ -80,8 +81,19 @@ fn target(link: &LinkView) -> Markup {
     }
 }
 
-fn state(state: LinkState) -> Markup {
-    let (class, word, meaning) = match state {
+/// The state in a word.
+pub(crate) fn badge(state: LinkState) -> Markup {
+    let (class, word, _) = in_words(state);
+    html! { span class={ "badge " (class) } { (word) } }
+}
+
+/// What the state means.
+pub(crate) fn meaning(state: LinkState) -> &'static str {
+    in_words(state).2
+}
+
+const fn in_words(state: LinkState) -> (&'static str, &'static str, &'static str) {
+    match state {
         LinkState::Glitch => ("bad", "glitch", "requests failed just now; events wait in the queue"),
         LinkState::RetryAfter => ("warn", "asked to wait", "the endpoint asked for a pause"),
         LinkState::Retry => ("bad", "down", "requests have failed for minutes; events are held"),
@@ -91,6 +103,5 @@ fn state(state: LinkState) -> Markup {
         LinkState::Failed => ("bad", "failed", "the endpoint did not consent"),
         LinkState::Releasing => ("good", "releasing", "held events go out"),
         LinkState::Unknown => ("bad", "unknown", "the topic's record cannot be read"),
-    };
-    html! { span class={ "badge " (class) } { (word) } br; span.hint { (meaning) } }
+    }
 }

@@ -74,9 +74,9 @@ fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::api::MemberChange;
     use super::*;
     use crate::output::Style;
+    use posthaste_core::api::MemberChange;
 
     fn entity(subscription: Option<&str>, change: Change, after: Option<&str>) -> AppliedEntity {
         let change_of = |after: &str| MemberChange {

@@ -1,0 +1,105 @@
+//! A text that is edited, and its mistakes.
+
+use std::fmt::Display;
+
+use axum::http::StatusCode;
+use maud::html;
+use posthaste_core::api::problem::Problem;
+use posthaste_yaml::{TextMistake, mistake_of};
+
+use crate::api::Refusal;
+use crate::asked::Fields;
+use crate::page::Page;
+use crate::shown::number;
+
+/// Longest text of settings, in bytes: enough for those of any subscription.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// The step of editing that a form asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Show the form again.
+    Edit,
+    /// Show the mistakes, or else what saving would change.
+    Check,
+    /// Save.
+    Save,
+}
+
+/// A text that is edited.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    /// The settings as YAML.
+    pub(crate) text: String,
+    /// The version of the settings that the text began as, or that it was last compared with. Empty for new
+    /// ones.
+    pub(crate) version: String,
+    /// The name of something new.
+    pub(crate) name: String,
+}
+
+impl Step {
+    pub(crate) fn of(fields: &Fields) -> Self {
+        match fields.get("step") {
+            "save" => Self::Save,
+            "edit" => Self::Edit,
+            _ => Self::Check,
+        }
+    }
+}
+
+impl Draft {
+    /// A draft as a form sent it, unless a page has no room for it.
+    pub(crate) fn of(fields: &Fields) -> Result<Self, Page> {
+        let draft = Self {
+            text: fields.get("text").replace("\r\n", "\n"),
+            version: fields.get("version").to_owned(),
+            name: fields.get("name").trim().to_owned(),
+        };
+        draft.checked("Nothing was saved. Go back in your browser to find your text.")
+    }
+
+    /// The draft, unless a page has no room for it. `advice` is for that.
+    pub(crate) fn checked(self, advice: &str) -> Result<Self, Page> {
+        if self.text.len() <= TEXT_BYTES_MAX {
+            return Ok(self);
+        }
+        let body = html! {
+            p {
+                "The console edits settings of at most " (number(TEXT_BYTES_MAX as u64)) " bytes. Use "
+                code { "posthaste apply" } " for longer ones."
+            }
+            p { (advice) }
+        };
+        Err(Page::new("The settings are too long", body).with_status(StatusCode::PAYLOAD_TOO_LARGE))
+    }
+
+    /// The mistakes of a problem, each with its place in the text. `within` is the beginning of members in
+    /// the problem that the text does not have.
+    pub(crate) fn mistakes_of(&self, problem: &Problem, within: &str) -> Vec<TextMistake> {
+        let member = problem.member.as_deref().unwrap_or_default();
+        let member = member.strip_prefix(within).unwrap_or(member);
+        vec![self.mistake(member, problem.detail.as_deref().unwrap_or_default())]
+    }
+
+    /// The mistakes that the API found.
+    pub(crate) fn mistakes_found(&self, refusal: &Refusal) -> Vec<TextMistake> {
+        if refusal.errors.is_empty() {
+            let text = refusal.detail.as_deref().unwrap_or(&refusal.title);
+            return vec![self.mistake(refusal.member.as_deref().unwrap_or_default(), text)];
+        }
+        refusal.errors.iter().map(|error| self.mistake(&error.member, &error.detail)).collect()
+    }
+
+    fn mistake(&self, member: &str, text: &str) -> TextMistake {
+        if member.is_empty() {
+            return mistake_in(member, text);
+        }
+        mistake_of(self.text.as_bytes(), member.to_owned(), text.to_owned())
+    }
+}
+
+/// A mistake without a place.
+pub(crate) fn mistake_in(member: &str, text: impl Display) -> TextMistake {
+    TextMistake { place: None, member: member.to_owned(), text: text.to_string() }
+}

@@ -1,0 +1,68 @@
+//! What is wrong with a draft, and what saving it would change.
+
+use maud::{Markup, html};
+use posthaste_core::api::MemberChange;
+use posthaste_yaml::{Place, TextMistake};
+
+use crate::shown::foreign_cut;
+
+/// Most characters of one line of a difference.
+const LINE_CHARS_MAX: usize = 2_000;
+
+/// The mistakes of a draft, each with its place.
+pub(crate) fn mistakes(mistakes: &[TextMistake]) -> Markup {
+    html! {
+        @if !mistakes.is_empty() {
+            div.problem role="alert" {
+                p {
+                    @if mistakes.len() == 1 { "There is a mistake:" }
+                    @else { "There are " (mistakes.len()) " mistakes:" }
+                }
+                ul { @for mistake in mistakes { li { (line(mistake)) } } }
+            }
+        }
+    }
+}
+
+fn line(mistake: &TextMistake) -> Markup {
+    html! {
+        @if let Some(Place { line, column }) = mistake.place { "line " (line) ", column " (column) ": " }
+        @if !mistake.member.is_empty() { code { (foreign_cut(&mistake.member, LINE_CHARS_MAX)) } ": " }
+        (foreign_cut(&mistake.text, LINE_CHARS_MAX))
+    }
+}
+
+/// What saving would change.
+pub(crate) fn difference(changes: &[MemberChange]) -> Markup {
+    html! {
+        @if changes.is_empty() {
+            p.empty {
+                "No member changes. A new value of a secret header cannot be seen here, and is saved all the \
+                 same."
+            }
+        } @else {
+            div.scroll tabindex="0" role="region" aria-label="What changes" {
+                table {
+                    thead { tr { th scope="col" { "What changes" } } }
+                    tbody {
+                        @for change in changes {
+                            tr { td { (foreign_cut(&change.to_string(), LINE_CHARS_MAX)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Says that what is edited was changed meanwhile.
+pub(crate) fn changed_meanwhile(what: &str) -> Markup {
+    html! {
+        div.problem role="alert" {
+            p {
+                "The " (what) " was changed since you began, and nothing was saved. The difference is to the \
+                 present settings: saving puts yours in their place."
+            }
+        }
+    }
+}

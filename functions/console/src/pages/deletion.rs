@@ -1,0 +1,37 @@
+//! Deleting what has a name, which must be typed.
+
+use maud::{Markup, html};
+
+use crate::access::Visit;
+use crate::asked::Fields;
+use crate::page::{Page, form_token};
+use crate::shown::foreign;
+use axum::http::StatusCode;
+
+/// The form that deletes a topic or a subscription.
+pub(crate) fn form(visit: &Visit, what: &str, name: &str, action: &str) -> Markup {
+    html! {
+        details {
+            summary { "Delete this " (what) }
+            form method="post" action=(action) {
+                (form_token(&visit.form_token))
+                p { "Events that still wait for it become dead letters. Dead letters stay." }
+                label for="deleted-name" { "Type the name of the " (what) ": " (foreign(name)) }
+                input #deleted-name name="name" autocomplete="off" required;
+                div.actions { button.danger type="submit" { "Delete the " (what) } }
+            }
+        }
+    }
+}
+
+/// Checks that the name was typed, in any case.
+pub(crate) fn check(fields: &Fields, name: &str, back: &str) -> Result<(), Page> {
+    if fields.get("name").trim().eq_ignore_ascii_case(name) {
+        return Ok(());
+    }
+    let body = html! {
+        p { "Nothing was deleted: the name that you typed is not " (foreign(name)) "." }
+        p { a href=(back) { "Go back" } }
+    };
+    Err(Page::new("The name is another one", body).with_status(StatusCode::BAD_REQUEST))
+}

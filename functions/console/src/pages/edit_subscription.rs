@@ -1,0 +1,142 @@
+//! Editing the settings of a subscription.
+
+use std::collections::BTreeMap;
+
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::html;
+use posthaste_core::api::edit::{check_subscription, preview};
+use posthaste_core::api::{SubscriptionSettings, TopicSettings, subscription_differences};
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
+use posthaste_yaml::TextMistake;
+use serde_json::{Value, json};
+
+use crate::access::Visit;
+use crate::api::{Refusal, Target};
+use crate::asked::{Fields, Path};
+use crate::editing::{Draft, Editor, Step, changed_meanwhile, difference};
+use crate::page::{Answer, Page, Section};
+use crate::pages::subscription::{Named, settings_text};
+use crate::parts::after;
+use crate::router::{Console, Pages};
+
+/// What a draft would make of a topic that is shown as `topic`.
+pub(super) struct Wanted {
+    pub(super) settings: SubscriptionSettings,
+    /// The subscription as it would be shown.
+    pub(super) next: SubscriptionSettings,
+}
+
+/// The form with the present settings.
+pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic, name]): Path<2>) -> Answer {
+    let named = Named { topic: &topic, name: &name };
+    let found = pages.api.get_versioned::<SubscriptionSettings>(named.target(&[])).await?;
+    let draft = Draft {
+        text: settings_text(&found.body)?,
+        version: found.etag.unwrap_or_default(),
+        name: String::new(),
+    };
+    let draft = draft.checked("Nothing was changed.")?;
+    Ok(form_page(&visit, named, &draft, &[]))
+}
+
+/// A step of editing.
+pub(crate) async fn send(
+    pages: Pages,
+    visit: Visit,
+    Path([topic, name]): Path<2>,
+    fields: Fields,
+) -> Result<Response, Page> {
+    let named = Named { topic: &topic, name: &name };
+    let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
+    if step == Step::Edit {
+        return Ok(form_page(&visit, named, &draft, &[]).into_response());
+    }
+    let mistaken = |mistakes: Vec<TextMistake>| form_page(&visit, named, &draft, &mistakes);
+    let (present, version) = present(&pages, named).await?;
+    let wanted = wanted(&present, &name, &draft, visit.now).map_err(mistaken)?;
+    if step == Step::Check {
+        return Ok(review(&visit, named, &draft, &present, &wanted, &version).into_response());
+    }
+    let saved =
+        pages.api.send::<Value>(Method::PUT, named.target(&[]), Some(&draft.version), &wanted.settings);
+    match saved.await {
+        Ok(_) => Ok(Redirect::to(&after(&named.page(&[]), "saved")).into_response()),
+        Err(refusal) if refusal.is_of_another_version() => {
+            Ok(review(&visit, named, &draft, &present, &wanted, &version).into_response())
+        }
+        Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
+    }
+}
+
+/// The topic as it is shown, and the version of the subscription.
+async fn present(pages: &Console, named: Named<'_>) -> Result<(TopicSettings, String), Refusal> {
+    // The version first: if the topic is newer than it, saving is refused, and not the newer one lost.
+    let found = pages.api.get_versioned::<Value>(named.target(&[])).await?;
+    let topic = pages.api.get(Target::new(&["topics", named.topic])).await?;
+    Ok((topic, found.etag.unwrap_or_default()))
+}
+
+/// What a draft makes of the topic's subscription `name`, or its mistakes.
+pub(super) fn wanted(
+    topic: &TopicSettings,
+    name: &str,
+    draft: &Draft,
+    now: Timestamp,
+) -> Result<Wanted, Vec<TextMistake>> {
+    let mistaken = |error: &dyn std::fmt::Display| vec![crate::editing::mistake_in("name", error)];
+    let name = SubscriptionName::parse(name).map_err(|error| mistaken(&error))?;
+    let of = topic.name.clone().ok_or_else(|| mistaken(&"the topic has no name"))?;
+    let check = |written: &SubscriptionSettings| check_subscription(&of, topic, &name, written);
+    let settings = posthaste_yaml::read(draft.text.as_bytes(), check)?;
+    let next = previewed(&of, topic, &name, &settings, now)
+        .map_err(|problem| draft.mistakes_of(&problem, &format!("subscriptions.{name}.")))?;
+    Ok(Wanted { settings, next })
+}
+
+fn previewed(
+    of: &TopicName,
+    topic: &TopicSettings,
+    name: &SubscriptionName,
+    settings: &SubscriptionSettings,
+    now: Timestamp,
+) -> Result<SubscriptionSettings, posthaste_core::api::problem::Problem> {
+    let subscriptions = BTreeMap::from([(name.clone(), settings.clone())]);
+    let next = preview(of, topic, &TopicSettings { subscriptions, ..topic.clone() }, now)?;
+    Ok(next.subscription(name).map_or_else(|| settings.clone(), |(_, next)| next.clone()))
+}
+
+fn form_page(visit: &Visit, named: Named<'_>, draft: &Draft, mistakes: &[TextMistake]) -> Page {
+    let (action, back) = (named.page(&["edit"]), named.page(&[]));
+    let editor = Editor { visit, action: &action, back: &back, draft };
+    let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    page(named, editor.form(&html! {}, mistakes)).with_status(status)
+}
+
+/// The page with the difference. Saving from here is of the version that the difference is to.
+fn review(
+    visit: &Visit,
+    named: Named<'_>,
+    draft: &Draft,
+    present: &TopicSettings,
+    wanted: &Wanted,
+    version: &str,
+) -> Page {
+    let name = SubscriptionName::parse(named.name).ok();
+    let before = name.as_ref().and_then(|name| present.subscription(name)).map(|(_, before)| json!(before));
+    let changes = subscription_differences(&before.unwrap_or_default(), &json!(wanted.next));
+    let (action, back) = (named.page(&["edit"]), named.page(&[]));
+    let compared = Draft { version: version.to_owned(), ..draft.clone() };
+    let editor = Editor { visit, action: &action, back: &back, draft: &compared };
+    let is_changed = draft.version != version;
+    let body = html! {
+        @if is_changed { (changed_meanwhile("subscription")) }
+        (difference(&changes))
+        (editor.decision())
+    };
+    page(named, body).with_status(if is_changed { StatusCode::CONFLICT } else { StatusCode::OK })
+}
+
+fn page(named: Named<'_>, body: maud::Markup) -> Page {
+    Page::new(format!("Edit {} / {}", named.topic, named.name), body).of(Section::Topics)
+}

@@ -1,0 +1,151 @@
+//! Making a subscription.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use posthaste_core::api::{SubscriptionSettings, TopicSettings};
+use posthaste_core::model::SubscriptionName;
+use posthaste_yaml::TextMistake;
+
+use crate::access::Visit;
+use crate::api::Target;
+use crate::asked::{Fields, Path};
+use crate::editing::{Draft, Editor, Step, mistake_in};
+use crate::href;
+use crate::page::{Answer, Page, Section};
+use crate::pages::edit_subscription::{Wanted, wanted};
+use crate::pages::subscription::{Named, settings_text};
+use crate::pages::subscription_actions::secret;
+use crate::parts::{after, button, to_copy};
+use crate::router::Pages;
+use crate::shown::foreign;
+
+/// The settings that a new subscription begins with.
+const TEMPLATE: &str = "\
+# Where the events go.
+endpoint:
+  url: https://example.com/hooks
+
+# Which events go there. Without a filter, all of the topic.
+#filter:
+#  includedEventTypes: [com.example.order.paid]
+#  subjectBeginsWith: orders/
+
+# How often it is tried. Without a policy, 30 times within a day.
+#retryPolicy:
+#  maxDeliveryAttempts: 10
+#  eventTimeToLiveInMinutes: 60
+
+# Headers of every request.
+#deliveryHeaders:
+#  - { name: Authorization, value: \"Bearer ...\", isSecret: true }
+
+# A signing secret is made, and shown once after saving.
+";
+
+/// The form.
+pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
+    let _: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
+    let draft = Draft { text: TEMPLATE.to_owned(), version: String::new(), name: String::new() };
+    Ok(form_page(&visit, &topic, &draft, &[]))
+}
+
+/// A step of making one.
+pub(crate) async fn send(
+    pages: Pages,
+    visit: Visit,
+    Path([topic]): Path<1>,
+    fields: Fields,
+) -> Result<Response, Page> {
+    let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
+    if step == Step::Edit {
+        return Ok(form_page(&visit, &topic, &draft, &[]).into_response());
+    }
+    let mistaken = |mistakes: Vec<TextMistake>| form_page(&visit, &topic, &draft, &mistakes);
+    let present: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
+    let wanted = new(&present, &draft, &visit).map_err(mistaken)?;
+    if step == Step::Check {
+        return Ok(review(&visit, &topic, &draft, &wanted)?.into_response());
+    }
+    let named = Named { topic: &topic, name: &draft.name };
+    match pages.api.create::<SubscriptionSettings>(named.target(&[]), &wanted.settings).await {
+        Ok(created) => Ok(created_page(&visit, named, &created.body)),
+        Err(refusal) if refusal.is_of_another_version() => Err(mistaken(vec![taken(&draft.name)])),
+        Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
+    }
+}
+
+/// What the draft would make, or its mistakes.
+fn new(topic: &TopicSettings, draft: &Draft, visit: &Visit) -> Result<Wanted, Vec<TextMistake>> {
+    match SubscriptionName::parse(&draft.name) {
+        Ok(name) if topic.stored_name(&name).is_some() => Err(vec![taken(&draft.name)]),
+        Ok(_) => wanted(topic, &draft.name, draft, visit.now),
+        // The mistakes of the settings are shown with that of the name.
+        Err(error) => {
+            let others = wanted(topic, "new", draft, visit.now).err().unwrap_or_default();
+            Err([vec![mistake_in("name", error)], others].concat())
+        }
+    }
+}
+
+fn taken(name: &str) -> TextMistake {
+    mistake_in("name", format!("the topic has a subscription {name:?} already"))
+}
+
+fn form_page(visit: &Visit, topic: &str, draft: &Draft, mistakes: &[TextMistake]) -> Page {
+    let (action, back) = (href::topic(topic, &["subscriptions", href::NEW]), href::topic(topic, &[]));
+    let editor = Editor { visit, action: &action, back: &back, draft };
+    let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    page(topic, editor.form(&name_field("subscription", &draft.name), mistakes)).with_status(status)
+}
+
+/// The field for the name of something new.
+pub(super) fn name_field(what: &str, name: &str) -> Markup {
+    html! {
+        label for="name" { "Name of the " (what) }
+        input #name name="name" value=(name) autocomplete="off" maxlength="64" required
+            aria-describedby="name-hint";
+        p.hint #name-hint { "Letters, digits and hyphens. It cannot be changed later." }
+    }
+}
+
+fn review(visit: &Visit, topic: &str, draft: &Draft, wanted: &Wanted) -> Answer {
+    let (action, back) = (href::topic(topic, &["subscriptions", href::NEW]), href::topic(topic, &[]));
+    let editor = Editor { visit, action: &action, back: &back, draft };
+    let body = html! {
+        p { "Saving makes the subscription " strong { (foreign(&draft.name)) } " with these settings:" }
+        (to_copy("Settings of the new subscription", &settings_text(&wanted.next)?))
+        @if wanted.settings.signing.secrets.is_none() {
+            p { "A signing secret is made, and shown once after saving." }
+        }
+        (editor.decision())
+    };
+    Ok(page(topic, body))
+}
+
+/// The page with the secret that was made, or the way to the subscription.
+fn created_page(visit: &Visit, named: Named<'_>, created: &SubscriptionSettings) -> Response {
+    let made: Vec<_> = created.signing.timed().filter(|(secret, _)| !secret.is_masked()).collect();
+    if made.is_empty() {
+        return Redirect::to(&after(&named.page(&[]), "created")).into_response();
+    }
+    let publish = format!("{}#publish", href::topic(named.topic, &[]));
+    let body = html! {
+        p.done role="status" { "The subscription was created, with a signing secret." }
+        @for (made, _) in &made { (secret(made.expose())) }
+        h2 { "What next" }
+        p {
+            a href=(publish) { "Publish an event" } " to the topic, or look at "
+            a href=(named.page(&[])) { "the subscription" } "."
+        }
+        @if created.may_be_sent_to() {
+            div.actions { (button(visit, &named.page(&["test"]), "", "Send a test event")) }
+        }
+    };
+    let title = format!("{} / {}", named.topic, named.name);
+    Page::new(title, body).of(Section::Topics).into_response()
+}
+
+fn page(topic: &str, body: Markup) -> Page {
+    Page::new(format!("New subscription of {topic}"), body).of(Section::Topics)
+}

@@ -1,0 +1,72 @@
+//! Making a topic.
+
+use axum::http::StatusCode;
+use axum::response::Redirect;
+use maud::html;
+use posthaste_core::model::TopicName;
+use posthaste_yaml::TextMistake;
+use serde_json::Value;
+
+use crate::access::Visit;
+use crate::api::Target;
+use crate::asked::Fields;
+use crate::editing::{Draft, mistake_in, mistakes, text_area};
+use crate::href;
+use crate::page::{Page, Section, form_token};
+use crate::pages::edit_topic::settings;
+use crate::pages::new_subscription::name_field;
+use crate::parts::after;
+use crate::router::Pages;
+
+/// The settings that a new topic begins with.
+const TEMPLATE: &str = "\
+# The schema of the events: CloudEvents, EventGrid or Custom.
+inputSchema: CloudEvents
+
+# Events that were not delivered in this time are given up.
+#defaultTimeToLive: P1D
+
+# What the delivery log keeps: payloads, attempts or off.
+#deliveryLog: payloads
+";
+
+/// The form.
+pub(crate) async fn form(visit: Visit) -> Page {
+    let draft = Draft { text: TEMPLATE.to_owned(), version: String::new(), name: String::new() };
+    page(&visit, &draft, &[])
+}
+
+/// Makes the topic.
+pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<Redirect, Page> {
+    let draft = Draft::of(&fields)?;
+    let mistaken = |mistakes: Vec<TextMistake>| page(&visit, &draft, &mistakes);
+    let name = TopicName::parse(&draft.name).map_err(|error| mistaken(vec![mistake_in("name", error)]))?;
+    let settings = settings(&name, &draft).map_err(mistaken)?;
+    match pages.api.create::<Value>(Target::new(&["topics", name.as_str()]), &settings).await {
+        Ok(_) => Ok(Redirect::to(&after(&href::topic(name.as_str(), &[]), "created"))),
+        Err(refusal) if refusal.is_of_another_version() => {
+            Err(mistaken(vec![mistake_in("name", format!("there is a topic {:?} already", name.as_str()))]))
+        }
+        Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
+    }
+}
+
+fn page(visit: &Visit, draft: &Draft, found: &[TextMistake]) -> Page {
+    let body = html! {
+        (mistakes(found))
+        form method="post" action=(href::page(&["topics", href::NEW])) {
+            (form_token(&visit.form_token))
+            (name_field("topic", &draft.name))
+            details open[!found.is_empty()] {
+                summary { "More settings" }
+                (text_area(&draft.text))
+            }
+            div.actions {
+                button.primary type="submit" { "Create topic" }
+                a.button href=(href::page(&["topics"])) { "Cancel" }
+            }
+        }
+    };
+    let status = if found.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    Page::new("New topic", body).of(Section::Topics).with_status(status)
+}

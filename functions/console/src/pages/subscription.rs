@@ -1,0 +1,129 @@
+//! A subscription.
+
+mod actions;
+pub(crate) mod filter;
+pub(crate) mod health;
+mod named;
+mod policy;
+pub(crate) mod state;
+pub(crate) mod waiting;
+
+use axum::http::StatusCode;
+use maud::{Markup, html};
+use posthaste_core::api::{SubscriptionSettings, Validation};
+
+use self::actions::actions;
+pub(crate) use self::named::Named;
+use self::policy::{headers, retry_policy, signing};
+use crate::access::Visit;
+use crate::asked::{Path, Query};
+use crate::href;
+use crate::page::{Answer, Page, Section};
+use crate::pages::deletion;
+use crate::parts::{PageQuery, body, done, duration, fact};
+use crate::router::Pages;
+use crate::shown::foreign;
+
+/// What was done before the page.
+const DONE: [(&str, &str); 7] = [
+    ("created", "The subscription was created."),
+    ("saved", "The subscription was saved."),
+    ("pause", "The subscription is paused. Its events wait."),
+    ("resume", "The subscription delivers again."),
+    ("enable", "The subscription was enabled. Its state says whether its endpoint must still consent."),
+    ("disable", "The subscription is disabled. New events pass by, and those that wait are given up."),
+    ("validate", "The endpoint was asked. The state below says what it answered."),
+];
+
+/// The page.
+pub(crate) async fn subscription(
+    pages: Pages,
+    visit: Visit,
+    Path([topic, name]): Path<2>,
+    Query(query): Query<PageQuery>,
+) -> Answer {
+    let named = Named { topic: &topic, name: &name };
+    let shown: SubscriptionSettings = pages.api.get(named.target(&[])).await?;
+    let named = Named { name: shown.name.as_ref().map_or(&name, |name| name.as_str()), ..named };
+    let settings = settings_text(&shown)?;
+    let page = html! {
+        (done(query.done.as_deref(), &DONE))
+        p { "A subscription of the topic " a href=(href::topic(&topic, &[])) { (foreign(&topic)) } "." }
+        section #now data-live aria-label="State" { (now(&shown)) }
+        div.actions {
+            a.button href=(named.list("events")) { "Events and attempts" }
+            a.button href=(named.list("dead-letters")) { "Dead letters" }
+        }
+        (actions(&visit, named, &shown))
+        h2 { "Endpoint" } (endpoint(&shown))
+        h2 { "Filter" } (filter::facts(&shown.filter))
+        h2 { "Retry policy" } (retry_policy(&shown))
+        h2 { "Headers" } (headers(&shown.delivery_headers))
+        h2 { "Signing" } (signing(&visit, named, &shown.signing))
+        h2 { "All settings" }
+        div.actions { a.button href=(named.page(&["edit"])) { "Edit subscription" } }
+        details { summary { "Show as YAML" } (body("Settings as YAML", &settings)) }
+        h2 { "Delete" }
+        (deletion::form(&visit, "subscription", named.name, &named.page(&["delete"])))
+    };
+    Ok(Page::new(format!("{topic} / {}", named.name), page).of(Section::Topics))
+}
+
+/// The settings without what is only shown.
+pub(crate) fn written(shown: &SubscriptionSettings) -> SubscriptionSettings {
+    SubscriptionSettings {
+        name: None,
+        status: None,
+        waiting: None,
+        last_outcome: None,
+        health: None,
+        ..shown.clone()
+    }
+}
+
+/// The settings as YAML.
+pub(crate) fn settings_text(shown: &SubscriptionSettings) -> Result<String, Page> {
+    posthaste_yaml::write(&written(shown)).map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "settings cannot be shown");
+        Page::bad_request("the settings cannot be written as YAML")
+            .with_status(StatusCode::INTERNAL_SERVER_ERROR)
+    })
+}
+
+fn now(shown: &SubscriptionSettings) -> Markup {
+    html! {
+        dl.facts {
+            @if let Some(status) = &shown.status { (fact("State", &state::state(status))) }
+            (fact("Health", &health::health(shown)))
+            (fact("Waiting", &waiting::waiting(shown.waiting.as_deref())))
+            (fact("Last attempt", &waiting::last_outcome(shown.last_outcome.as_deref())))
+        }
+    }
+}
+
+fn endpoint(shown: &SubscriptionSettings) -> Markup {
+    let endpoint = &shown.endpoint;
+    html! {
+        dl.facts {
+            (fact("URL", &foreign(&endpoint.url)))
+            @if let Some(fallback) = &endpoint.fallback_url { (fact("Fallback URL", &foreign(fallback))) }
+            (fact("Timeout", &html! { (endpoint.timeout.map_or("PT30S (default)".to_owned(), duration)) }))
+            @if let Some(rate) = endpoint.max_requests_per_second {
+                (fact("Most requests a second", &html! { (rate) }))
+            }
+            (fact("Consent", &consent(endpoint.validation)))
+            @if let Some(schema) = shown.delivery_schema {
+                (fact("Schema", &html! { (format!("{schema:?}")) }))
+            }
+        }
+    }
+}
+
+fn consent(validation: Validation) -> Markup {
+    let text = match validation {
+        Validation::None => "not asked",
+        Validation::CloudEvents => "asked by the abuse protection of CloudEvents",
+        Validation::EventGrid => "asked by Event Grid's validation event",
+    };
+    html! { (text) }
+}

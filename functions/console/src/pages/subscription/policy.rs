@@ -1,0 +1,137 @@
+//! The retry policy of a subscription, its headers and its signature.
+
+use maud::{Markup, html};
+use posthaste_core::api::{
+    DeliveryHeaderSettings, IsoDuration, RetryPolicySettings, SecretText, SigningSettings,
+    SubscriptionSettings,
+};
+use posthaste_core::attempt::RetryPolicy;
+use posthaste_core::model::Timestamp;
+
+use super::named::Named;
+use crate::access::Visit;
+use crate::page::form_token;
+use crate::parts::{duration, fact};
+use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+
+/// How long the old secrets go on signing, as a visitor chooses.
+const OVERLAPS: [(&str, &str); 4] = [
+    ("P1D", "for a day"),
+    ("PT1H", "for an hour"),
+    ("P7D", "for a week"),
+    ("PT0S", "not at all: a secret has leaked"),
+];
+
+/// The kinds of secrets, as a visitor chooses.
+const KINDS: [(&str, &str); 3] =
+    [("", "the same kind as now"), ("v1", "v1: a shared secret"), ("v1a", "v1a: a key pair")];
+
+pub(super) fn retry_policy(shown: &SubscriptionSettings) -> Markup {
+    let policy = &shown.retry_policy;
+    let letters = &shown.dead_letter;
+    let default = RetryPolicy::default();
+    let minutes = default.time_to_live.as_secs() / 60;
+    let given_up = if letters.enabled.unwrap_or(true) { "become dead letters" } else { "are dropped" };
+    html! {
+        dl.facts {
+            (fact("Most attempts", &or_default(policy.max_delivery_attempts, default.attempts_max)))
+            (fact("Time to live in minutes",
+                &or_default(policy.event_time_to_live_in_minutes.map(u64::from), minutes)))
+            (fact("Waits between attempts", &schedule(policy, &default)))
+            @if !policy.wait_floors.is_empty() { (fact("Least waits", &wait_floors(policy))) }
+            (fact("No retry after", &permanent(policy, &default)))
+            @if policy.disable_on_gone == Some(false) {
+                (fact("Status 410", &html! { "does not disable it" }))
+            }
+            @if let Some(batching) = shown.batching {
+                (fact("Events in a request", &or_default(batching.max_events_per_batch, 1)))
+            }
+            (fact("Events that are given up", &html! { (given_up) }))
+        }
+    }
+}
+
+/// What was written, or else the default.
+fn or_default<T: std::fmt::Display>(written: Option<T>, default: T) -> Markup {
+    let is_default = written.is_none();
+    html! { (written.unwrap_or(default).to_string()) @if is_default { " (default)" } }
+}
+
+fn schedule(policy: &RetryPolicySettings, default: &RetryPolicy) -> Markup {
+    let default = listed(default.schedule.iter().map(|step| duration(IsoDuration(*step))));
+    let written = policy.schedule.as_ref();
+    or_default(written.map(|steps| listed(steps.iter().map(|step| duration(*step)))), default)
+}
+
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+fn wait_floors(policy: &RetryPolicySettings) -> Markup {
+    let floors = policy.wait_floors.iter().map(|(status, wait)| format!("{status}: {}", duration(*wait)));
+    foreign_cut(&listed(floors), 4 * CELL_CHARS_MAX)
+}
+
+fn permanent(policy: &RetryPolicySettings, default: &RetryPolicy) -> Markup {
+    let default = listed(default.permanent_statuses.iter().map(u16::to_string));
+    let written = policy.permanent_statuses.as_ref();
+    or_default(written.map(|statuses| listed(statuses.iter().map(u16::to_string))), default)
+}
+
+pub(super) fn headers(headers: &[DeliveryHeaderSettings]) -> Markup {
+    html! {
+        @if headers.is_empty() {
+            p { "No headers are added to requests." }
+        } @else {
+            dl.facts {
+                @for header in headers { dt { (foreign(&header.name)) } dd { (value(header)) } }
+            }
+        }
+    }
+}
+
+/// The value of a header. A secret one is masked here as it is by the API.
+fn value(header: &DeliveryHeaderSettings) -> Markup {
+    let shown = header.shown();
+    html! {
+        @match (&shown.value, &shown.from_event) {
+            (Some(value), _) => (foreign_cut(value.expose(), 4 * CELL_CHARS_MAX)),
+            (None, Some(pointer)) => { "from the event: " code { (foreign(pointer)) } }
+            (None, None) => "none",
+        }
+    }
+}
+
+pub(super) fn signing(visit: &Visit, named: Named<'_>, signing: &SigningSettings) -> Markup {
+    html! {
+        @if signing.timed().next().is_none() {
+            p { "Requests are not signed." }
+        } @else {
+            ul { @for (secret, end) in signing.timed() { li { (masked(&secret, end.map(|end| end.0))) } } }
+        }
+        details {
+            summary { "Rotate the signing secret" }
+            form method="post" action=(named.page(&["rotate-secret"])) {
+                (form_token(&visit.form_token))
+                p { "A new secret is made and shown once. It signs first from then on." }
+                (choice("overlap", "The present secrets of its kind go on signing", &OVERLAPS))
+                (choice("kind", "Make", &KINDS))
+                div.actions { button.danger type="submit" { "Rotate the secret" } }
+            }
+        }
+    }
+}
+
+fn masked(secret: &SecretText, end: Option<Timestamp>) -> Markup {
+    html! {
+        code { (secret.masked_as_one_of_several().expose()) }
+        @if let Some(end) = end { " until " (time(end)) }
+    }
+}
+
+fn choice(name: &str, label: &str, choices: &[(&str, &str)]) -> Markup {
+    html! {
+        label for=(name) { (label) }
+        select id=(name) name=(name) { @for (value, text) in choices { option value=(value) { (text) } } }
+    }
+}

@@ -1,0 +1,32 @@
+//! The state of a subscription.
+
+use maud::{Markup, html};
+use posthaste_core::api::{StatusState, StatusView};
+
+use crate::shown::{foreign, time};
+
+/// The state in a word.
+pub(crate) fn badge(state: StatusState) -> Markup {
+    let (class, word) = match state {
+        StatusState::Active => ("good", "active"),
+        StatusState::Pending => ("warn", "pending"),
+        StatusState::Paused => ("warn", "paused"),
+        StatusState::Failed => ("bad", "failed"),
+        StatusState::Disabled => ("bad", "disabled"),
+    };
+    html! { span class={ "badge " (class) } { (word) } }
+}
+
+/// The state with its reason.
+pub(super) fn state(status: &StatusView) -> Markup {
+    html! {
+        (badge(status.state)) " since " (time(status.since.0))
+        @if let Some(reason) = &status.reason { br; (foreign(reason)) }
+        @if let Some(consent) = &status.consent {
+            br; span.hint { "The endpoint consented at " (time(consent.at.0)) "." }
+        }
+        @if let Some(handshake) = &status.handshake {
+            br; span.hint { "The endpoint may consent until " (time(handshake.expires_at.0)) "." }
+        }
+    }
+}

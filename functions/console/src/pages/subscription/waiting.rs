@@ -1,0 +1,52 @@
+//! What waits for a subscription, and the end of its last attempt.
+
+use maud::{Markup, html};
+use posthaste_core::api::{LastOutcomeView, SubscriptionSettings, WaitingView};
+
+use crate::shown::{foreign, number, time};
+
+/// The number of events that wait.
+pub(crate) fn count(settings: &SubscriptionSettings) -> String {
+    settings.waiting.as_deref().map_or("not known".to_owned(), in_words)
+}
+
+/// What waits, by place.
+pub(super) fn waiting(waiting: Option<&WaitingView>) -> Markup {
+    let Some(waiting) = waiting else { return html! { "not known: it could not be counted in time" } };
+    let times = [("oldest accepted", waiting.oldest_accepted_at), ("next attempt", waiting.next_attempt_at)];
+    html! {
+        (in_words(waiting))
+        @if waiting.count > 0 { br; span.hint { (places(waiting)) } }
+        @for (label, at) in times {
+            @if let Some(at) = at { br; span.hint { (label) " " (time(at.0)) } }
+        }
+    }
+}
+
+/// The end of the last attempt.
+pub(super) fn last_outcome(last: Option<&LastOutcomeView>) -> Markup {
+    let Some(last) = last else {
+        return html! { "not known: none within 24 hours, or the delivery log does not have it" };
+    };
+    let class = if last.outcome == "Delivered" { "good" } else { "bad" };
+    html! {
+        span class={ "badge " (class) } { (foreign(&last.outcome)) }
+        @if let Some(status) = last.status { " " (status) }
+        " at " (time(last.at.0))
+    }
+}
+
+fn in_words(waiting: &WaitingView) -> String {
+    let or_more = if waiting.at_least { " or more" } else { "" };
+    format!("{}{or_more}", number(waiting.count))
+}
+
+fn places(waiting: &WaitingView) -> String {
+    let queued = waiting.queued.map(|queued| format!("{} in the queue, ", number(queued)));
+    format!(
+        "{}{} parked for a later retry, {} held",
+        queued.unwrap_or_default(),
+        number(waiting.parked),
+        number(waiting.held)
+    )
+}

@@ -1,0 +1,60 @@
+//! The attempt with a test event.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use posthaste_core::api::TestAttempt;
+
+use crate::parts::{body, fact};
+use crate::shown::{foreign, foreign_cut, number};
+
+/// Most characters of a header's value.
+const VALUE_CHARS_MAX: usize = 1_000;
+
+/// Most headers that are shown.
+const HEADERS_MAX: usize = 100;
+
+pub(super) fn tested(attempt: &TestAttempt) -> Markup {
+    let (class, word) = if attempt.delivered { ("good", "delivered") } else { ("bad", "not delivered") };
+    html! {
+        dl.facts {
+            (fact("Result", &html! { span class={ "badge " (class) } { (word) } }))
+            (fact("Outcome", &foreign(&attempt.outcome)))
+            @if let Some(failure) = &attempt.failure { (fact("Reason", &foreign(failure))) }
+            (fact("Time", &html! { (number(attempt.took_ms)) " ms" }))
+        }
+        h2 { "Request" }
+        p { code { (foreign(&attempt.request.method)) " " (foreign(&attempt.request.url)) } }
+        (headers("Headers of the request", &attempt.request.headers))
+        (body("Body of the request", &attempt.request.body))
+        h2 { "Answer" }
+        @match &attempt.response {
+            None => p.empty { "The endpoint did not answer." },
+            Some(response) => {
+                p { "Status " strong { (response.status) } }
+                (headers("Headers of the answer", &response.headers))
+                (body("Body of the answer", &response.body))
+                @if !response.body_is_whole { p.hint { "The endpoint sent more than was read." } }
+            }
+        }
+    }
+}
+
+fn headers(label: &str, headers: &BTreeMap<String, String>) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { th scope="col" { "Header" } th scope="col" { "Value" } } }
+                tbody {
+                    @for (name, value) in headers.iter().take(HEADERS_MAX) {
+                        tr {
+                            td { code { (foreign_cut(name, VALUE_CHARS_MAX)) } }
+                            td { (foreign_cut(value, VALUE_CHARS_MAX)) }
+                        }
+                    }
+                }
+            }
+        }
+        @if headers.len() > HEADERS_MAX { p.hint { "There are " (headers.len()) " headers." } }
+    }
+}

@@ -1,0 +1,110 @@
+//! A topic.
+
+mod publishing;
+mod subscriptions;
+
+use axum::http::{HeaderMap, StatusCode};
+use futures_util::future::join;
+use maud::{Markup, html};
+use posthaste_core::api::{SubscriptionPage, TopicSettings};
+
+use self::publishing::publishing;
+use self::subscriptions::subscriptions;
+use crate::access::Visit;
+use crate::api::{Refusal, Target};
+use crate::asked::{Path, Query};
+use crate::href;
+use crate::page::{Answer, Page, Section, problem};
+use crate::pages::deletion;
+use crate::parts::{PageQuery, ROWS_MAX, done, duration, fact};
+use crate::router::Pages;
+use crate::shown::foreign;
+
+/// What was done before the page.
+const DONE: [(&str, &str); 4] = [
+    ("created", "The topic was created."),
+    ("saved", "The topic was saved."),
+    ("key-deleted", "The key was deleted."),
+    ("subscription-deleted", "The subscription was deleted."),
+];
+
+/// The page.
+pub(crate) async fn topic(
+    pages: Pages,
+    visit: Visit,
+    Path([name]): Path<1>,
+    Query(query): Query<PageQuery>,
+    headers: HeaderMap,
+) -> Answer {
+    let target = Target::new(&["topics", &name, "subscriptions"]).query("limit", Some(ROWS_MAX));
+    let (topic, page) = join(
+        pages.api.get::<TopicSettings>(Target::new(&["topics", &name])),
+        pages.api.get::<SubscriptionPage>(target.query("cursor", query.cursor.as_ref())),
+    )
+    .await;
+    let topic = match topic {
+        Err(refusal) if refusal.status() == StatusCode::INTERNAL_SERVER_ERROR => {
+            return Ok(unreadable(&visit, &name, &refusal));
+        }
+        topic => topic?,
+    };
+    let name = topic.name.as_ref().map_or(name.as_str(), |name| name.as_str());
+    let body = html! {
+        (done(query.done.as_deref(), &DONE))
+        (facts(&topic))
+        div.actions {
+            a.button href=(href::topic(name, &["edit"])) { "Edit topic" }
+            a.button href=(href::with_query(&href::page(&["events"]), &[("topic", name)])) { "Events" }
+            a.button href=(href::with_query(&href::page(&["dead-letters"]), &[("topic", name)])) {
+                "Dead letters"
+            }
+        }
+        (subscriptions(name, &page?))
+        (publishing(&visit, name, &topic, &headers))
+        h2 { "Delete" }
+        (deletion::form(&visit, "topic", name, &href::topic(name, &["delete"])))
+    };
+    Ok(Page::new(name, body).of(Section::Topics))
+}
+
+fn facts(topic: &TopicSettings) -> Markup {
+    let length = |length| html! { (duration(length)) };
+    html! {
+        dl.facts {
+            (fact("Schema of events", &html! { (format!("{:?}", topic.input_schema)) }))
+            @if topic.input_mapping.is_some() {
+                (fact("Input mapping", &html! { "its own; the settings have it" }))
+            }
+            (fact("Time to live", &topic.default_time_to_live.map_or_else(|| html! { "no bound" }, length)))
+            (fact("Delivery log", &delivery_log(topic)))
+            @if let Some(notices) = &topic.notices_topic {
+                (fact("Notices go to", &html! {
+                    a href=(href::topic(notices.as_str(), &[])) { (foreign(notices.as_str())) }
+                }))
+            }
+            @if let Some(idle) = topic.auto_delete_on_idle {
+                (fact("Deleted when idle for", &length(idle)))
+            }
+        }
+    }
+}
+
+fn delivery_log(topic: &TopicSettings) -> Markup {
+    html! {
+        @match topic.delivery_log {
+            Some(mode) => (mode),
+            None => "as the installation has it",
+        }
+    }
+}
+
+/// The page of a topic whose record cannot be read: all that can be done here is to delete it.
+fn unreadable(visit: &Visit, name: &str, refusal: &Refusal) -> Page {
+    let body = html! {
+        (problem(refusal))
+        p { "The topic takes no events until its record is repaired, or deleted and written again." }
+        h2 { "Delete" }
+        (deletion::form(visit, "topic", name, &href::topic(name, &["delete"])))
+    };
+    Page::new(name, body).of(Section::Topics).with_status(refusal.status())
+}

@@ -1,0 +1,56 @@
+//! How to publish to a topic.
+
+use axum::http::HeaderMap;
+use axum::http::header::HOST;
+use maud::{Markup, html};
+use posthaste_core::api::TopicSettings;
+use posthaste_core::events::test_event::sample;
+use posthaste_core::model::{Schema, TopicName};
+
+use crate::access::Visit;
+use crate::cookie;
+use crate::href;
+use crate::parts::{button, to_copy};
+use crate::shown::foreign;
+
+/// The id of the event of the example.
+const ID: &str = "first-event";
+
+pub(super) fn publishing(visit: &Visit, name: &str, topic: &TopicSettings, headers: &HeaderMap) -> Markup {
+    let endpoint = topic.endpoint.clone().unwrap_or_else(|| own_endpoint(headers, name));
+    html! {
+        h2 #publish { "Publish" }
+        p { "Producers send events to " code { (foreign(&endpoint)) } " with one of the topic's keys." }
+        @if let Some(command) = command(visit, &endpoint, topic) {
+            (to_copy("Command that publishes an event", &command))
+        }
+        p.hint { "The answer says how many events were accepted, and how many subscriptions get them." }
+        div.actions { (button(visit, &href::topic(name, &["keys"]), "", "Show keys")) }
+    }
+}
+
+/// The endpoint at this program, as the visitor reaches it.
+fn own_endpoint(headers: &HeaderMap, topic: &str) -> String {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_plain(host));
+    let scheme = if cookie::is_loopback(headers) { "http" } else { "https" };
+    format!("{scheme}://{}/topics/{topic}/events", host.unwrap_or("HOST"))
+}
+
+/// Whether a shell takes a host as it is.
+fn is_plain(host: &str) -> bool {
+    host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
+}
+
+fn command(visit: &Visit, endpoint: &str, topic: &TopicSettings) -> Option<String> {
+    let name: &TopicName = topic.name.as_ref()?;
+    let event = sample(topic.input_schema, name, ID, visit.now);
+    let media_type = match topic.input_schema {
+        Schema::CloudEvents => "application/cloudevents+json",
+        Schema::EventGrid | Schema::Custom => "application/json",
+    };
+    let event = String::from_utf8_lossy(&event).replace('\'', r"'\''");
+    Some(format!(
+        "KEY=...   # key1 or key2\ncurl -f '{endpoint}' \\\n  -H \"aeg-sas-key: $KEY\" \\\n  \
+         -H 'content-type: {media_type}' \\\n  -d '{event}'"
+    ))
+}

@@ -1,0 +1,65 @@
+//! The subscriptions of a topic, as its page lists them.
+
+use maud::{Markup, html};
+use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
+use posthaste_core::model::SubscriptionName;
+
+use crate::href;
+use crate::pages::subscription::{filter, health, state, waiting};
+use crate::parts::pager;
+use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut};
+
+pub(super) fn subscriptions(topic: &str, page: &SubscriptionPage) -> Markup {
+    let new = href::topic(topic, &["subscriptions", href::NEW]);
+    html! {
+        h2 { "Subscriptions" }
+        @if page.subscriptions.is_empty() {
+            p.empty {
+                "This topic has no subscription, so its events go nowhere. "
+                a href=(new) { "Make the first subscription" }
+                ", and then "
+                a href="#publish" { "publish an event" } "."
+            }
+        } @else {
+            div.actions { a.button.primary href=(new) { "New subscription" } }
+            section #subscriptions data-live aria-label="Subscriptions" { (table(topic, page)) }
+        }
+        (pager(&href::topic(topic, &[]), page.cursor.as_deref()))
+    }
+}
+
+fn table(topic: &str, page: &SubscriptionPage) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Subscriptions of the topic" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Subscription" }
+                        th scope="col" { "State" }
+                        th scope="col" { "Health" }
+                        th.number scope="col" { "Waiting" }
+                        th scope="col" { "Endpoint" }
+                        th scope="col" { "Filter" }
+                    }
+                }
+                tbody { @for subscription in &page.subscriptions { (row(topic, subscription)) } }
+            }
+        }
+    }
+}
+
+fn row(topic: &str, settings: &SubscriptionSettings) -> Markup {
+    let name = settings.name.as_ref().map(SubscriptionName::as_str).unwrap_or_default();
+    // The query of a URL may hold a token. The page of the subscription has it.
+    let url = settings.endpoint.url.split('?').next().unwrap_or_default();
+    html! {
+        tr {
+            td { a href=(href::subscription(topic, name, &[])) { (foreign(name)) } }
+            td { @if let Some(status) = &settings.status { (state::badge(status.state)) } }
+            td { (health::badge(settings)) }
+            td.number { (waiting::count(settings)) }
+            td { (foreign_cut(url, CELL_CHARS_MAX)) }
+            td { (foreign_cut(&filter::in_words(&settings.filter), CELL_CHARS_MAX)) }
+        }
+    }
+}

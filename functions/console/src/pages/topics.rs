@@ -1,0 +1,90 @@
+//! Topics.
+
+use maud::{Markup, html};
+use posthaste_core::api::{TopicPage, TopicSummary, UnreadableTopic};
+
+use crate::api::Target;
+use crate::asked::Query;
+use crate::href;
+use crate::page::{Answer, Page, Section};
+use crate::parts::{PageQuery, ROWS_MAX, done, duration, pager};
+use crate::router::Pages;
+use crate::shown::{foreign, number, time};
+
+/// What was done before the page.
+const DONE: [(&str, &str); 1] = [("deleted", "The topic was deleted.")];
+
+/// The page.
+pub(crate) async fn topics(pages: Pages, Query(query): Query<PageQuery>) -> Answer {
+    let target = Target::new(&["topics"]).query("limit", Some(ROWS_MAX));
+    let page: TopicPage = pages.api.get(target.query("cursor", query.cursor.as_ref())).await?;
+    let is_empty = page.topics.is_empty() && page.unreadable.is_empty();
+    let body = html! {
+        (done(query.done.as_deref(), &DONE))
+        div.actions { a.button.primary href=(href::page(&["topics", href::NEW])) { "New topic" } }
+        @if is_empty {
+            p.empty {
+                @if query.cursor.is_some() { "There are no more topics." }
+                @else { "There is no topic yet. Producers publish to a topic, so make one first." }
+            }
+        } @else {
+            (unreadable(&page.unreadable))
+            (table(&page.topics))
+        }
+        (pager(&href::page(&["topics"]), page.cursor.as_deref()))
+    };
+    Ok(Page::new("Topics", body).of(Section::Topics))
+}
+
+fn table(topics: &[TopicSummary]) -> Markup {
+    html! {
+        @if !topics.is_empty() {
+            div.scroll tabindex="0" role="region" aria-label="Topics" {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "Topic" }
+                            th scope="col" { "Schema" }
+                            th.number scope="col" { "Subscriptions" }
+                            th scope="col" { "Time to live" }
+                            th scope="col" { "Created" }
+                            th scope="col" { "Last written" }
+                        }
+                    }
+                    tbody { @for topic in topics { (row(topic)) } }
+                }
+            }
+        }
+    }
+}
+
+fn row(topic: &TopicSummary) -> Markup {
+    let subscriptions = u64::try_from(topic.subscription_count).unwrap_or(u64::MAX);
+    html! {
+        tr {
+            td { (link(topic.name.as_str())) }
+            td { (format!("{:?}", topic.input_schema)) }
+            td.number { (number(subscriptions)) }
+            td { (topic.default_time_to_live.map(duration).unwrap_or_default()) }
+            td { (time(topic.created_at.0)) }
+            td { (time(topic.updated_at.0)) }
+        }
+    }
+}
+
+fn unreadable(topics: &[UnreadableTopic]) -> Markup {
+    html! {
+        @if !topics.is_empty() {
+            section.problem aria-label="Topics that cannot be read" {
+                p {
+                    "The records of these topics cannot be read. They take no events until that is repaired."
+                }
+                ul { @for topic in topics { li { (link(&topic.name)) ": " (foreign(&topic.detail)) } } }
+            }
+        }
+    }
+}
+
+fn link(topic: &str) -> Markup {
+    html! { a href=(href::topic(topic, &[])) { (foreign(topic)) } }
+}

@@ -1,0 +1,96 @@
+//! Parts that several pages have.
+
+use maud::{Markup, html};
+use posthaste_core::api::IsoDuration;
+use serde::Deserialize;
+
+use crate::access::Visit;
+use crate::api::Refusal;
+use crate::href;
+use crate::page::{Page, form_token, problem};
+use crate::shown::{foreign, visible};
+
+/// Most rows of a list.
+pub(crate) const ROWS_MAX: usize = 50;
+
+/// Most characters of a body that are shown.
+const BODY_CHARS_MAX: usize = 16_000;
+
+/// The query of a page that may be a list, and may be shown after an action.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct PageQuery {
+    /// The beginning of the page of the list.
+    pub(crate) cursor: Option<String>,
+    /// The word for what was done.
+    pub(crate) done: Option<String>,
+}
+
+/// What was done, by its word. A word that is not known shows nothing.
+pub(crate) fn done(word: Option<&str>, known: &[(&str, &str)]) -> Markup {
+    let text = known.iter().find(|(known, _)| Some(*known) == word).map(|(_, text)| *text);
+    html! { @if let Some(text) = text { p.done role="status" { (text) } } }
+}
+
+/// The page after an action.
+pub(crate) fn after(page: &str, word: &str) -> String {
+    href::with_query(page, &[("done", word)])
+}
+
+/// The way to the next page of a list, if there is one.
+pub(crate) fn pager(page: &str, cursor: Option<&str>) -> Markup {
+    html! {
+        @if let Some(cursor) = cursor {
+            nav.pager aria-label="Pages" {
+                a.button href=(href::with_query(page, &[("cursor", cursor)])) rel="next" { "Next page" }
+            }
+        }
+    }
+}
+
+/// A form that is one button.
+pub(crate) fn button(visit: &Visit, action: &str, class: &str, label: &str) -> Markup {
+    html! {
+        form method="post" action=(action) {
+            (form_token(&visit.form_token))
+            button class=(class) type="submit" { (label) }
+        }
+    }
+}
+
+/// A row of a list of facts.
+pub(crate) fn fact(name: &str, value: &Markup) -> Markup {
+    html! { dt { (name) } dd { (value) } }
+}
+
+/// A length of time as it was written.
+pub(crate) fn duration(length: IsoDuration) -> String {
+    String::from(length)
+}
+
+/// A body from outside: its first characters, and how long it is if there are more.
+pub(crate) fn body(label: &str, text: &str) -> Markup {
+    let end = text.char_indices().nth(BODY_CHARS_MAX).map_or(text.len(), |(end, _)| end);
+    html! {
+        @if text.is_empty() {
+            p.hint { "Empty." }
+        } @else {
+            pre tabindex="0" role="region" aria-label=(label) { (foreign(&text[..end])) }
+        }
+        @if end < text.len() { p.hint { "The first " (end) " of " (text.len()) " bytes." } }
+    }
+}
+
+/// A text of our own to copy, such as settings or a command.
+pub(crate) fn to_copy(label: &str, text: &str) -> Markup {
+    html! { pre tabindex="0" role="region" aria-label=(label) { (visible(text)) } }
+}
+
+/// The page of an action that the API refused, with the way back.
+pub(crate) fn refused(refusal: &Refusal, back: &str) -> Page {
+    let title = if refusal.title.is_empty() { "That did not work" } else { &refusal.title };
+    let body = html! {
+        (problem(refusal))
+        p { a href=(back) { "Go back" } }
+    };
+    Page::new(title, body).with_status(refusal.status())
+}

@@ -1,0 +1,222 @@
+//! The page of a subscription, and what is done from it.
+
+use posthaste_testkit::endpoint::answered;
+use serde_json::{Value, json};
+
+use super::{Shown, World};
+use crate::api::Target;
+
+const PAGE: &str = "/console/topics/orders/subscriptions/billing";
+
+async fn with_billing(settings: Value) -> World {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    world.put(&["topics", "orders", "subscriptions", "billing"], settings).await;
+    world
+}
+
+async fn plain() -> World {
+    with_billing(json!({ "endpoint": { "url": "https://billing.example.com/hooks" } })).await
+}
+
+async fn act(world: &World, action: &str) -> Shown {
+    world.post(PAGE, &format!("{PAGE}/{action}"), &[]).await
+}
+
+#[tokio::test]
+async fn all_of_a_subscription_is_shown() {
+    let filter = json!({
+        "includedEventTypes": ["order.paid"], "subjectEndsWith": "/eu",
+        "advancedFilters": [{ "operatorType": "NumberIn", "key": "data.amount", "values": [1, 2] }],
+    });
+    let world = with_billing(json!({
+        "endpoint": { "url": "https://billing.example.com/hooks", "timeout": "PT5S" },
+        "filter": filter,
+        "retryPolicy": { "maxDeliveryAttempts": 7, "schedule": ["PT1M", "PT2M"] },
+        "deliveryHeaders": [
+            { "name": "X-Tenant", "value": "acme" },
+            { "name": "Authorization", "value": "s3cret", "isSecret": true },
+            { "name": "X-Order", "fromEvent": "/data/id" },
+        ],
+    }))
+    .await;
+    world
+        .get(PAGE)
+        .await
+        .has(&[
+            "billing.example.com/hooks",
+            "PT5S",
+            "order.paid",
+            "/eu",
+            "data.amount",
+            "NumberIn",
+            "1, 2",
+            "<dd>7</dd>",
+            "PT1M, PT2M",
+            "<bdi>acme</bdi>",
+            "<bdi>(masked)</bdi>",
+            "/data/id",
+            "<code>(masked:",
+            "  maxDeliveryAttempts: 7",
+            "href=\"/console/events?topic=orders&amp;subscription=billing\"",
+            "href=\"/console/dead-letters?topic=orders&amp;subscription=billing\"",
+        ])
+        .has_not(&["s3cret", "whsec_"]);
+    assert_eq!(world.get("/console/topics/orders/subscriptions/crm").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_waits_and_what_fails_is_shown() {
+    let world = plain().await;
+    act(&world, "pause").await;
+    world.state.write("held/orders.billing/00000001-x", "{}");
+    world.get(PAGE).await.has(&["paused by an operator", "1 held"]);
+    world.get("/console/topics/orders").await.has(&["<td class=\"number\">1"]);
+}
+
+#[tokio::test]
+async fn only_what_the_state_allows_is_offered() {
+    let world = plain().await;
+    let offered = |page: &Shown| {
+        let actions = ["pause", "resume", "enable", "disable", "validate", "force", "test"];
+        let is_offered = |action: &&str| page.html.contains(&format!("action=\"{PAGE}/{action}\""));
+        actions.into_iter().filter(is_offered).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(offered(&world.get(PAGE).await), "pause disable force test");
+    let paused = act(&world, "pause").await;
+    assert_eq!((paused.status, paused.location()), (303, format!("{PAGE}?done=pause").as_str()));
+    let page = world.get(paused.location()).await;
+    assert_eq!(offered(page.has(&["The subscription is paused."])), "resume disable test");
+    act(&world, "resume").await;
+    act(&world, "disable").await;
+    assert_eq!(offered(&world.get(PAGE).await), "enable test");
+    let refused = world.send_form(&world.get(PAGE).await, &format!("{PAGE}/pause"), &[]).await;
+    assert_eq!(refused.status, 409);
+    assert!(refused.html.contains(&format!("href=\"{PAGE}\"")), "{}", refused.html);
+    assert_eq!(world.send_form(&world.get(PAGE).await, &format!("{PAGE}/explode"), &[]).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_has_not_consented_can_be_asked_and_not_tested() {
+    let world = World::signed_in().await;
+    world.endpoint.answer(|_| answered(500, &[], "no"));
+    world.put(&["topics", "orders"], json!({})).await;
+    let endpoint = json!({ "url": "https://billing.example.com/", "validation": "CloudEvents" });
+    world.put(&["topics", "orders", "subscriptions", "billing"], json!({ "endpoint": endpoint })).await;
+    let page = world.get(PAGE).await;
+    page.has(&["failed", &format!("{PAGE}/validate"), &format!("{PAGE}/enable")]);
+    page.has_not(&[&format!("{PAGE}/test"), &format!("{PAGE}/force")]);
+    world.endpoint.answer(|_| answered(200, &[("webhook-allowed-origin", "*")], ""));
+    let asked = act(&world, "validate").await;
+    world.get(asked.location()).await.has(&["The endpoint was asked.", "active", "consented at"]);
+}
+
+#[tokio::test]
+async fn force_says_what_it_ended() {
+    act(&plain().await, "force").await.has(&["No hold was in its way", "To the subscription"]);
+}
+
+#[tokio::test]
+async fn a_test_event_shows_its_request_and_the_answer_as_text() {
+    let world = with_billing(json!({
+        "endpoint": { "url": "https://billing.example.com/hooks" },
+        "deliveryHeaders": [{ "name": "X-Key", "value": "s3cret", "isSecret": true }],
+    }))
+    .await;
+    world.endpoint.answer(|_| {
+        let body = format!("<script>alert(1)</script>\u{202e}{}", "x".repeat(60_000));
+        answered(404, &[("x-odd", "<img src=x>")], &body)
+    });
+    let page = act(&world, "test").await;
+    page.has(&[
+        "not delivered",
+        "404",
+        "webhook-signature",
+        "(masked)",
+        "&lt;script&gt;",
+        "⟦U+202E⟧",
+        "&lt;img",
+        "bytes.",
+    ]);
+    page.has_not(&["<script>alert", "<img", "s3cret"]);
+    assert!(page.html.len() < 50_000, "{}", page.html.len());
+    world.endpoint.answer(|_| answered(200, &[], ""));
+    act(&world, "test").await.has(&["badge good", "Empty."]);
+}
+
+#[tokio::test]
+async fn a_new_secret_is_shown_once() {
+    let world = plain().await;
+    let rotated =
+        world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "PT1H"), ("kind", "")]).await;
+    rotated.has(&["It is never shown again", "whsec_"]);
+    world.get(PAGE).await.has(&[" until "]).has_not(&["whsec_"]);
+    let pair =
+        world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "P1D"), ("kind", "v1a")]).await;
+    pair.has(&["whsk_", "whpk_"]);
+    let refused = world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "P9D")]).await;
+    assert_eq!(refused.status, 400);
+}
+
+#[tokio::test]
+async fn a_subscription_is_deleted_once_its_name_was_typed() {
+    let world = plain().await;
+    let delete = format!("{PAGE}/delete");
+    assert_eq!(world.post(PAGE, &delete, &[("name", "")]).await.status, 400);
+    let deleted = world.post(PAGE, &delete, &[("name", "billing")]).await;
+    assert_eq!(deleted.location(), "/console/topics/orders?done=subscription-deleted");
+    world.get(deleted.location()).await.has(&["The subscription was deleted.", "has no subscription"]);
+}
+
+#[tokio::test]
+async fn a_word_that_is_not_known_shows_nothing() {
+    let world = plain().await;
+    let page = world.get(&format!("{PAGE}?done=%3Cscript%3E")).await;
+    page.has(&["All settings"]).has_not(&["role=\"status\"", "&lt;script"]);
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_only_on_the_page_that_made_it() {
+    let world = with_billing(json!({
+        "endpoint": { "url": "https://billing.example.com/hooks" },
+        "deliveryHeaders": [{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }],
+    }))
+    .await;
+    let rotated = world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[]).await;
+    let (_, secret) = rotated.html.split_once("aria-label=\"Signing secret\">").unwrap();
+    let secret = secret.split('<').next().unwrap();
+    let keys: Value = world.api.get(Target::new(&["topics", "orders", "keys"])).await.unwrap();
+    let hidden = ["s3cret", secret, keys["key1"].as_str().unwrap(), keys["key2"].as_str().unwrap()];
+    let edit = format!("{PAGE}/edit");
+    let form = world.get(&edit).await;
+    let (version, text) = (form.field("version"), form.text());
+    assert!(text.contains("value: (masked)") && text.contains("secrets:"), "{text}");
+    for step in ["check", "edit"] {
+        let fields = [("version", version.as_str()), ("text", &text), ("step", step)];
+        world.send_form(&form, &edit, &fields).await.has_not(&hidden);
+    }
+    let stale = [("version", "\"x\""), ("text", text.as_str()), ("step", "save")];
+    world.send_form(&form, &edit, &stale).await.has_not(&hidden);
+    act(&world, "test").await.has_not(&hidden);
+    act(&world, "force").await.has_not(&hidden);
+    let saved = [("version", version.as_str()), ("text", text.as_str()), ("step", "save")];
+    world.send_form(&form, &edit, &saved).await;
+    let pages = [
+        "/console/topics",
+        "/console/topics/orders",
+        "/console/topics/orders/edit",
+        PAGE,
+        &edit,
+        "/console/topics/orders/subscriptions/new",
+        "/console/links",
+    ];
+    for page in pages {
+        world.get(page).await.has(&["</html>"]).has_not(&hidden).has_not(&["whsec_", "whsk_"]);
+    }
+    // The secrets are kept by their masks.
+    act(&world, "test").await.has(&["webhook-signature"]);
+    let request = world.endpoint.take().pop().unwrap();
+    assert_eq!(request.headers["authorization"], "Bearer s3cret");
+    let keys_page = world.post("/console/topics/orders", "/console/topics/orders/keys", &[]).await;
+    keys_page.has(&hidden[2..]);
+}

@@ -1,0 +1,155 @@
+//! The page of a topic.
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::json;
+
+use super::World;
+
+async fn with_orders() -> World {
+    let world = World::signed_in().await;
+    world.put(&["topics", "Orders"], json!({ "deliveryLog": "attempts" })).await;
+    let billing = json!({
+        "endpoint": { "url": "https://billing.example.com/hooks?token=t0ken" },
+        "filter": { "includedEventTypes": ["order.paid"], "subjectBeginsWith": "shops/" },
+    });
+    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
+    world
+}
+
+#[tokio::test]
+async fn its_subscriptions_are_shown_with_state_health_and_filter() {
+    let page = with_orders().await.get("/console/topics/orders").await;
+    page.has(&[
+        "<bdi>Orders</bdi></h1>",
+        "attempts",
+        "href=\"/console/topics/Orders/subscriptions/billing\"",
+        "active",
+        "well",
+        "https://billing.example.com/hooks<",
+        "order.paid; subject begins with shops/",
+    ]);
+    page.has_not(&["t0ken"]);
+}
+
+#[tokio::test]
+async fn publishing_is_explained_with_the_visitor_s_own_address() {
+    let world = with_orders().await;
+    let page = world.get("/console/topics/orders").await;
+    page.has(&[
+        "curl -f 'http://localhost:8080/topics/Orders/events'",
+        "aeg-sas-key: $KEY",
+        "cloudevents+json",
+    ]);
+    let request = Request::get("/console/topics/orders").body(Body::empty()).unwrap();
+    let page = world.send_to("a.example';rm", request).await;
+    assert!(page.html.contains("curl -f 'https://HOST/topics/Orders/events'"), "{}", page.html);
+}
+
+#[tokio::test]
+async fn keys_are_shown_replaced_and_deleted_by_forms_alone() {
+    let world = with_orders().await;
+    let page = "/console/topics/orders";
+    let keys = world.post(page, "/console/topics/Orders/keys", &[]).await;
+    let first = key(&keys.html, "key1");
+    keys.has(&["Publish keys of Orders", "/keys/key2\"", "Make internalKey1"]);
+    let replaced = world.send_form(&keys, "/console/topics/Orders/keys/key1", &[]).await;
+    replaced.has(&["The key <bdi>key1</bdi> was made."]).has_not(&[&first]);
+    let made = world.send_form(&keys, "/console/topics/Orders/keys/bulkKey1", &[]).await;
+    made.has(&["/console/topics/Orders/keys/bulkKey1/delete"]);
+    let deleted = world.send_form(&made, "/console/topics/Orders/keys/bulkKey1/delete", &[]).await;
+    assert_eq!((deleted.status, deleted.location()), (303, "/console/topics/Orders?done=key-deleted"));
+    let refused = world.send_form(&made, "/console/topics/Orders/keys/key1/delete", &[]).await;
+    assert_eq!(refused.status, 400);
+    world.get(page).await.has_not(&[&first, &key(&made.html, "bulkKey1")]);
+}
+
+fn key(html: &str, name: &str) -> String {
+    let (_, row) = html.split_once(&format!("<th scope=\"row\">{name}</th>")).unwrap();
+    let (_, key) = row.split_once("<code>").unwrap();
+    key.split('<').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_topic_is_edited_by_its_difference() {
+    let world = with_orders().await;
+    let edit = "/console/topics/Orders/edit";
+    let form = world.get(edit).await;
+    form.has(&["inputSchema: CloudEvents\ndeliveryLog: attempts\n"]).has_not(&["subscriptions:", "Orders\n"]);
+    let version = form.field("version");
+    let text = "inputSchema: CloudEvents\ndefaultTimeToLive: PT1H\n";
+    let fields = [("version", version.as_str()), ("text", text), ("step", "check")];
+    let review = world.send_form(&form, edit, &fields).await;
+    review.has(&[
+        "defaultTimeToLive: (default) → PT1H",
+        "deliveryLog: attempts → (default)",
+        "Go on editing",
+    ]);
+    world.get("/console/topics/orders").await.has_not(&["PT1H"]);
+    let back =
+        world.send_form(&review, edit, &[("version", &version), ("text", text), ("step", "edit")]).await;
+    back.has(&["defaultTimeToLive: PT1H"]);
+    let saved =
+        world.send_form(&review, edit, &[("version", &version), ("text", text), ("step", "save")]).await;
+    assert_eq!((saved.status, saved.location()), (303, "/console/topics/Orders?done=saved"));
+    world.get(saved.location()).await.has(&["The topic was saved.", "PT1H", "/subscriptions/billing"]);
+}
+
+#[tokio::test]
+async fn a_topic_that_was_changed_meanwhile_is_not_overwritten() {
+    let world = with_orders().await;
+    let edit = "/console/topics/orders/edit";
+    let form = world.get(edit).await;
+    world.put(&["topics", "orders"], json!({ "defaultTimeToLive": "PT2H" })).await;
+    let (version, text) = (form.field("version"), "deliveryLog: off\n");
+    let fields = [("version", version.as_str()), ("text", text), ("step", "save")];
+    let told = world.send_form(&form, edit, &fields).await;
+    assert_eq!(told.status, 409);
+    assert!(told.html.contains("was changed since you began"), "{}", told.html);
+    assert!(told.html.contains("defaultTimeToLive: PT2H → (default)"), "{}", told.html);
+    world.get("/console/topics/orders").await.has(&["PT2H"]);
+    let version = told.field("version");
+    let fields = [("version", version.as_str()), ("text", text), ("step", "save")];
+    assert_eq!(world.send_form(&told, edit, &fields).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_schema_that_a_subscription_does_not_accept_is_a_mistake() {
+    let world = with_orders().await;
+    let crm = json!({ "endpoint": { "url": "https://a.example/" }, "deliverySchema": "CloudEvents" });
+    world.put(&["topics", "orders", "subscriptions", "crm"], crm).await;
+    world
+        .put(
+            &["topics", "orders", "subscriptions", "bin"],
+            json!({
+                "endpoint": { "url": "https://a.example/" }, "contentMode": "binary",
+            }),
+        )
+        .await;
+    let form = world.get("/console/topics/orders/edit").await;
+    let fields = [("version", "x"), ("text", "inputSchema: EventGrid\n"), ("step", "check")];
+    let refused = world.send_form(&form, "/console/topics/orders/edit", &fields).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.html.contains("subscriptions.bin."), "{}", refused.html);
+}
+
+#[tokio::test]
+async fn a_topic_is_deleted_once_its_name_was_typed() {
+    let world = with_orders().await;
+    let (page, delete) = ("/console/topics/orders", "/console/topics/Orders/delete");
+    let refused = world.post(page, delete, &[("name", "order")]).await;
+    assert_eq!(refused.status, 400);
+    world.get(page).await.has(&["billing"]);
+    let deleted = world.post(page, delete, &[("name", "orders ")]).await;
+    assert_eq!((deleted.status, deleted.location()), (303, "/console/topics?done=deleted"));
+    world.get(deleted.location()).await.has(&["The topic was deleted.", "There is no topic yet"]);
+    assert_eq!(world.get(page).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_topic_called_new_has_a_page() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "new"], json!({})).await;
+    world.get("/console/topics").await.has(&["href=\"/console/topics/New\""]);
+    world.get("/console/topics/New").await.has(&["<bdi>new</bdi></h1>", "/topics/new/events"]);
+}
