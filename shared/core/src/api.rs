@@ -21,6 +21,7 @@ mod pressure;
 pub mod problem;
 mod publish_answer;
 mod replay;
+mod request_headers;
 mod resend;
 mod secret_text;
 mod settings;
@@ -48,6 +49,7 @@ pub use replay::{
     ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayResult,
     ReplaySource, ReplayState, ReplayView,
 };
+pub use request_headers::RequestHeader;
 pub use resend::{ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
