@@ -1,10 +1,13 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+mod address;
 mod api;
 mod asked;
 mod assets;
 mod cookie;
+mod filters;
+mod json_text;
 mod page;
 mod pages;
 mod router;

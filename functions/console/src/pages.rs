@@ -1,7 +1,12 @@
 //! The pages.
 
+pub(crate) mod dead_letters;
+pub(crate) mod event;
+pub(crate) mod events;
 pub(crate) mod links;
+pub(crate) mod replays;
 pub(crate) mod sign_in;
+mod topic_names;
 
 use axum::http::StatusCode;
 use maud::html;

@@ -12,7 +12,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore};
 use crate::access::{self, Access};
 use crate::api::Api;
 use crate::assets;
-use crate::pages::{links, not_found};
+use crate::pages::{dead_letters, event, events, links, not_found, replays};
 
 /// The path of the console.
 pub const PATH: &str = "/console";
@@ -46,9 +46,33 @@ where
         .route("/sign-in", sign_in)
         .route("/sign-out", post(access::sign_out))
         .with_state(Arc::clone(&access));
-    let pages =
-        Router::new().route("/links", get(links::links)).fallback(not_found).with_state(Arc::new(console));
+    let pages = Router::new()
+        .route("/links", get(links::links))
+        .merge(event_routes())
+        .merge(dead_letter_routes())
+        .fallback(not_found)
+        .with_state(Arc::new(console));
     let guarded = doors.merge(pages).layer(from_fn_with_state(access, access::guard::<S, C, E>));
     let open = Router::new().route("/assets/{file}", get(assets::asset));
     Router::new().route("/", get(|| async { Redirect::to(PATH) })).nest(PATH, open.merge(guarded))
+}
+
+fn event_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/events", get(events::events))
+        .route("/topics/{topic}/events/{id}", get(event::event))
+        .route("/topics/{topic}/event", get(event::event_by_query))
+        .route("/topics/{topic}/resend", post(event::resend))
+}
+
+fn dead_letter_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/dead-letters", get(dead_letters::dead_letters))
+        .route("/dead-letters/record", get(dead_letters::record))
+        .route("/dead-letters/replay", post(dead_letters::replay))
+        .route("/dead-letters/resolve", post(dead_letters::resolve))
+        .route("/dead-letters/delete", post(dead_letters::delete))
+        .route("/replays", get(replays::replays))
+        .route("/replays/{id}", get(replays::replay))
+        .route("/replays/{id}/cancel", post(replays::cancel))
 }
