@@ -1,7 +1,12 @@
 //! The console over the API, through its router, as a browser without JavaScript sees it.
 
 mod access;
+mod dead_letters;
+mod event;
+mod events;
 mod links;
+mod logged;
+mod replays;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,7 +16,7 @@ use self::delivery::{Room, delivery};
 use self::headers::headers;
 pub(crate) use self::payload::json_body;
 use self::payload::payload;
-pub(crate) use self::resend::resend;
+pub(crate) use self::resend::{resend, resend_address};
 use crate::access::Visit;
 use crate::address::Address;
 use crate::api::{Refusal, Target};

@@ -12,7 +12,7 @@ use crate::api::Target;
 use crate::asked::Query;
 use crate::filters::hidden;
 use crate::page::{Answer, Page, Section, form_token};
-use crate::pages::event::json_body;
+use crate::pages::event::{json_body, resend_address};
 use crate::router::Pages;
 use crate::shown::{BODY_CHARS_MAX, foreign, foreign_cut, number};
 
@@ -82,13 +82,12 @@ fn ways_on(object: &str, letter: &ShownLetter, visit: &Visit) -> Markup {
     else {
         return html! {};
     };
-    let fields = [("id", Some(id)), ("subscription", Some(subscription.as_str()))];
     html! {
         div.actions {
             a.button href=(Address::event(topic.as_str(), id)) { "Attempts of the event" }
-            form method="post" action=(Address::new(&["topics", topic.as_str(), "resend"])) {
+            form method="post" action=(resend_address(topic.as_str(), id)) {
                 (form_token(&visit.form_token))
-                (hidden(&fields))
+                (hidden(&[("subscription", Some(subscription.as_str()))]))
                 button type="submit" { "Send this event again" }
             }
         }

@@ -5,7 +5,7 @@ use posthaste_core::api::IsoTimestamp;
 use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::delivery_log::DeliveryState;
 
-use super::Asked;
+use super::{Asked, resend_address};
 use crate::access::Visit;
 use crate::address::Address;
 use crate::filters::hidden;
@@ -127,14 +127,10 @@ fn answer(answer: &str, media_type: Option<&str>) -> Markup {
 }
 
 fn resend_form(asked: &Asked<'_>, it: &DeliveryView, visit: &Visit) -> Markup {
-    let fields = [
-        ("id", Some(asked.id)),
-        ("subscription", Some(it.subscription.as_str())),
-        ("key", Some(it.key.as_str())),
-    ];
+    let fields = [("subscription", Some(it.subscription.as_str())), ("key", Some(it.key.as_str()))];
     html! {
         @if it.resendable_until.is_some() {
-            form.actions method="post" action=(Address::new(&["topics", asked.topic, "resend"])) {
+            form.actions method="post" action=(resend_address(asked.topic, asked.id)) {
                 (form_token(&visit.form_token))
                 (hidden(&fields))
                 button type="submit" { "Send again to " (foreign(&it.subscription)) }

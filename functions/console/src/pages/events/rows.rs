@@ -12,6 +12,9 @@ use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};
 /// Most bytes that the links of one table take, since ids may be long.
 const LINK_BYTES_MAX: usize = 48_000;
 
+/// Longest `webhook-id` in such a link.
+const WEBHOOK_ID_BYTES_MAX: usize = 200;
+
 /// The rows.
 pub(super) fn table(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
     let mut links = Links { topic, search, bytes_left: LINK_BYTES_MAX };
@@ -81,7 +84,8 @@ impl Links<'_> {
             self.bytes_left = left;
             return html! { a href=(address) { (shown) } };
         }
-        let Some(webhook_id) = &record.webhook_id else { return shown };
+        let webhook_id = record.webhook_id.as_ref().filter(|it| it.len() <= WEBHOOK_ID_BYTES_MAX);
+        let Some(webhook_id) = webhook_id else { return shown };
         let topic = self.search.topic.clone();
         let narrow = EventSearch { topic, webhook_id: Some(webhook_id.clone()), ..EventSearch::default() };
         html! { a href=(narrow.address(None)) { (shown) } }
