@@ -53,7 +53,7 @@ fn none() -> Markup {
 fn table(replays: &[ReplayView]) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Replays, the newest first" {
-            table {
+            table.rows {
                 thead {
                     tr {
                         th scope="col" { "Replay" }

@@ -61,7 +61,8 @@ async fn a_record_is_shown_as_it_is_stored() {
     let key = "ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
     let page = world.get(&format!("/console/dead-letters/record?object={key}&index=1")).await;
     page.has(&["order-2", "&quot;deadletterreason&quot;: &quot;TimeToLiveExceeded&quot;", "Event before"]);
-    page.has(&["/console/topics/ORDERS/events/order-2"]).has_not(&["Next event"]);
+    page.has(&["/console/topics/ORDERS/events/order-2", "number 2"]).has_not(&["Next event"]);
+    world.get(&format!("/console/dead-letters/record?object={key}&id=order-2")).await.has(&["number 2"]);
     let page = world.get("/console/dead-letters/record?object=ORDERS%2FBILLING%2Fx").await;
     assert_eq!(page.status, 404);
     world

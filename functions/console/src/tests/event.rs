@@ -49,7 +49,8 @@ async fn a_dead_letter_leads_to_its_record() {
         ..delivered("order-1", world.ago(10))
     };
     world.log_records(&[dead]);
-    let link = "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
+    let link =
+        "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;id=order-1";
     world.get(&page_of("order-1")).await.has(&[link, "EndpointGone", "badge bad\">dead-lettered"]);
 }
 

@@ -24,6 +24,8 @@ const FACT_CHARS_MAX: usize = 1_100;
 pub(crate) struct RecordAsked {
     object: String,
     index: Option<usize>,
+    /// The event's id, where its place is not known.
+    id: Option<String>,
 }
 
 /// The page of a dead letter.
@@ -31,12 +33,12 @@ pub(super) fn record_address(object: &str, index: usize) -> Address {
     Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("index", Some(index))
 }
 
-/// The page of a dead letter or, where no place is named, of its object.
+/// The page of a dead letter, by its place in its object or by its event's id, or else of the first one there.
 pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<RecordAsked>) -> Answer {
     let (_, bytes) = pages.api.bytes(Target::new(&["dead-letters", &asked.object])).await?;
     let letters = shown_letters(&bytes).unwrap_or_default();
     let records: Vec<&RawValue> = serde_json::from_slice(&bytes).unwrap_or_default();
-    let index = asked.index.unwrap_or_default();
+    let index = asked.index.or_else(|| place_of(asked.id.as_deref()?, &letters)).unwrap_or_default();
     let body = match records.get(index).zip(letters.get(index)) {
         Some((record, letter)) => html! {
             (facts(&asked.object, letter))
@@ -49,6 +51,10 @@ pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<Recor
         None => html! { p { "The object has no event of this number." } },
     };
     Ok(Page::new("Dead letter", body).of(Section::DeadLetters))
+}
+
+fn place_of(id: &str, letters: &[ShownLetter]) -> Option<usize> {
+    letters.iter().position(|letter| letter.id.as_deref() == Some(id))
 }
 
 fn facts(object: &str, letter: &ShownLetter) -> Markup {
@@ -97,7 +103,7 @@ fn ways_on(object: &str, letter: &ShownLetter, visit: &Visit) -> Markup {
 fn others(object: &str, letters: &[ShownLetter], index: usize) -> Markup {
     html! {
         @if letters.len() > 1 {
-            p.hint { "The object has " (letters.len()) " events; this is number " (index) ", from 0." }
+            p.hint { "The object has " (letters.len()) " events; this is number " (index + 1) "." }
             nav.pager aria-label="Events of the object" {
                 @if let Some(before) = index.checked_sub(1) {
                     a.button href=(record_address(object, before)) { "Event before" }
@@ -115,6 +121,6 @@ fn unreadable(object: &str, bytes: &[u8]) -> Markup {
     html! {
         p { "The object is not an array of dead letters. It begins like this." }
         dl.facts { dt { "Object" } dd { code { (foreign(object)) } } dt { "Bytes" } dd { (number(bytes.len() as u64)) } }
-        pre { (foreign_cut(&text, BODY_CHARS_MAX)) }
+        pre tabindex="0" { (foreign_cut(&text, BODY_CHARS_MAX)) }
     }
 }

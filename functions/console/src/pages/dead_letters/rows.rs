@@ -11,7 +11,7 @@ use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
 pub(super) fn table(letters: &[DeadLetterView]) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Dead letters, the newest first" {
-            table {
+            table.rows {
                 thead {
                     tr {
                         th scope="col" { "Event" }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::IsoTimestamp;
 use posthaste_core::api::events::{AttemptView, DeliveryView};
-use posthaste_core::delivery_log::DeliveryState;
+use posthaste_core::delivery_log::{DeliveryState, Origin};
 
 use super::{Asked, resend_address};
 use crate::access::Visit;
@@ -46,7 +46,7 @@ pub(super) fn delivery(asked: &Asked<'_>, it: &DeliveryView, visit: &Visit, room
             a href=(Address::subscription(asked.topic, &it.subscription)) { (foreign(&it.subscription)) }
             " " (state_badge(it.state))
         }
-        (facts(it))
+        (facts(asked.id, it))
         @if hidden > 0 {
             p.hint { (hidden) " older attempts are not shown." }
         }
@@ -67,7 +67,7 @@ pub(crate) fn state_badge(state: DeliveryState) -> Markup {
     html! { span class={ "badge " (class) } { (state.as_str()) } }
 }
 
-fn facts(it: &DeliveryView) -> Markup {
+fn facts(id: &str, it: &DeliveryView) -> Markup {
     let at = |name, at: Option<IsoTimestamp>| {
         html! { @if let Some(at) = at { dt { (name) } dd { (time(at.0)) } } }
     };
@@ -79,7 +79,7 @@ fn facts(it: &DeliveryView) -> Markup {
             (at("Next attempt, at the earliest", it.next_attempt_at))
             @if let Some(object) = &it.dead_letter_object {
                 dt { "Dead letter" }
-                dd { a href=(dead_letter(object)) { (foreign(object)) } }
+                dd { a href=(dead_letter(object, id)) { (foreign(object)) } }
             }
             (at("Can be sent again until", it.resendable_until))
             dt { "Key of the delivery" }
@@ -88,9 +88,9 @@ fn facts(it: &DeliveryView) -> Markup {
     }
 }
 
-/// The page of a dead-letter object.
-fn dead_letter(object: &str) -> Address {
-    Address::new(&["dead-letters", "record"]).query("object", Some(object))
+/// The page of the event in a dead-letter object.
+fn dead_letter(object: &str, id: &str) -> Address {
+    Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("id", Some(id))
 }
 
 fn attempt(it: &AttemptView) -> Markup {
@@ -101,7 +101,7 @@ fn attempt(it: &AttemptView) -> Markup {
             (outcome(it))
             @if let Some(status) = it.status { " answered " strong { (status) } }
             @if let Some(duration) = it.duration_ms { " after " (number(duration.into())) " ms" }
-            " " span.hint { (origin(it)) }
+            " " span.hint { (origin(it.origin)) }
             @if let Some(error) = &it.error { p { (foreign_cut(error, TEXT_CHARS_MAX)) } }
             @if let Some(answer) = &it.answer { (self::answer(answer, it.answer_type.as_deref())) }
             @if let Some(endpoint) = &it.endpoint { p.hint { "To " (foreign_cut(endpoint, TEXT_CHARS_MAX)) } }
@@ -115,8 +115,14 @@ fn outcome(it: &AttemptView) -> Markup {
     html! { span class={ "badge " (class) } { (foreign(&it.outcome)) } }
 }
 
-fn origin(it: &AttemptView) -> &'static str {
-    it.origin.as_str()
+const fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::First => "first attempt",
+        Origin::Retry => "retry",
+        Origin::Replay => "of a replay",
+        Origin::Resend => "sent again by its id",
+        Origin::Unknown => "of unknown origin",
+    }
 }
 
 fn answer(answer: &str, media_type: Option<&str>) -> Markup {

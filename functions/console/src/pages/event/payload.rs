@@ -54,10 +54,10 @@ pub(crate) fn json_body(json: &str) -> Markup {
     html! {
         @match visible_cut(&text, BODY_CHARS_MAX) {
             Some(cut) => {
-                pre { bdi { (cut) } }
+                pre tabindex="0" { bdi { (cut) } }
                 p.hint { "Only the beginning is shown, of " (number(json.len() as u64)) " bytes." }
             }
-            None => pre { (foreign(&text)) }
+            None => pre tabindex="0" { (foreign(&text)) }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordView;
-use posthaste_core::delivery_log::{DeliveryState, Kind};
+use posthaste_core::delivery_log::Kind;
 
 use super::EventSearch;
 use crate::address::Address;
@@ -20,7 +20,7 @@ pub(super) fn table(topic: &str, search: &EventSearch, records: &[RecordView]) -
     let mut links = Links { topic, search, bytes_left: LINK_BYTES_MAX };
     html! {
         div.scroll tabindex="0" role="region" aria-label="Records of deliveries" {
-            table {
+            table.rows {
                 thead {
                     tr {
                         th scope="col" { "Time" }
@@ -50,7 +50,10 @@ fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {
             td { (result(record)) }
             td.number { @if let Some(status) = record.status { (status) } }
             td.number { (duration.unwrap_or_default()) }
-            td.number { (record.attempt) }
+            td.number {
+                @if record.kind != Kind::Attempt { "after " }
+                (record.attempt)
+            }
         }
     }
 }
@@ -59,9 +62,6 @@ fn result(record: &RecordView) -> Markup {
     let reason = record.reason.as_deref();
     html! {
         (state_badge(record.result.state()))
-        @if record.kind != Kind::Attempt && record.result.state() != DeliveryState::Unknown {
-            " " span.hint { "without an attempt" }
-        }
         @if let Some(reason) = reason { br; span.hint { (foreign_cut(reason, CELL_CHARS_MAX)) } }
     }
 }
