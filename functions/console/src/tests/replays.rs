@@ -36,7 +36,7 @@ async fn a_replay_is_shown_with_its_progress_and_cancelled() {
     record.progress.found = 1_234;
     record.progress.queued = 1_200;
     world.state.write(&key, record.render());
-    let path = format!("/console/replays/{}", id);
+    let path = format!("/console/replays/{id}");
     let page = world.get(&path).await;
     page.has(&["1,234", "1,200", "What became of the queued events", "data-live", "7 events per second"]);
     let cancelled = world.post(&path, &format!("{path}/cancel"), &[]).await;

@@ -60,7 +60,9 @@ impl Headers {
     }
 
     fn all(&mut self, names: &[&str]) {
-        names.iter().for_each(|name| self.always(name));
+        for name in names {
+            self.always(name);
+        }
     }
 
     fn sometimes(&mut self, name: &str, condition: &'static str) {
