@@ -1,6 +1,8 @@
 //! Values as pages show them. Everything that a producer or an endpoint wrote goes through [`foreign`] or
 //! [`foreign_cut`].
 
+use std::fmt::Write;
+
 use maud::{Markup, html};
 use posthaste_core::model::Timestamp;
 
@@ -46,7 +48,8 @@ pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_invisible(character) {
-            shown.push_str(&format!("⟦U+{:04X}⟧", u32::from(character)));
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "⟦U+{:04X}⟧", u32::from(character));
         } else {
             shown.push(character);
         }
@@ -76,7 +79,7 @@ pub(crate) fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut shown = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             shown.push(',');
         }
         shown.push(digit);

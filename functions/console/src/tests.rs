@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{COOKIE, HOST, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use posthaste_core::circuit::HealthSettings;
@@ -119,7 +119,7 @@ impl World {
 
     /// Creates something by the API.
     pub(crate) async fn put(&self, parts: &[&str], body: Value) {
-        let put = self.api.send::<Value>(axum::http::Method::PUT, Target::new(parts), None, &body).await;
+        let put = self.api.send::<Value>(Method::PUT, Target::new(parts), None, &body).await;
         put.unwrap();
     }
 
