@@ -158,13 +158,13 @@ where
     if is_new {
         response.headers_mut().append(SET_COOKIE, set);
     }
-    framed(response, is_signed_in.then_some(Frame { form_token }))
+    framed(response, is_signed_in.then_some(&Frame { form_token }))
 }
 
 /// Puts the page of an answer into its frame, and adds what every answer carries.
-fn framed(mut response: Response, frame: Option<Frame>) -> Response {
+fn framed(mut response: Response, frame: Option<&Frame>) -> Response {
     if let Some(page) = response.extensions_mut().remove::<Page>() {
-        *response.body_mut() = Body::from(page.render(frame.as_ref()));
+        *response.body_mut() = Body::from(page.render(frame));
         response.headers_mut().insert("content-type", HeaderValue::from_static("text/html; charset=utf-8"));
     }
     let headers: [(HeaderName, &'static str); 6] = [

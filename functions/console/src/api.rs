@@ -28,6 +28,10 @@ pub(crate) struct Api(Router);
 pub(crate) struct Target(String);
 
 impl Target {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// A path of these parts.
     pub(crate) fn new(parts: &[&str]) -> Self {
         let mut path = String::new();
@@ -95,6 +99,13 @@ impl Refusal {
     /// Whether what was asked for is not there.
     pub(crate) fn is_not_found(&self) -> bool {
         self.status == 404
+    }
+
+    /// The mistake in a member, if there is one.
+    pub(crate) fn mistake(&self, member: &str) -> Option<&str> {
+        let first = self.member.as_deref().zip(self.detail.as_deref());
+        let others = self.errors.iter().map(|error| (error.member.as_str(), error.detail.as_str()));
+        others.chain(first).find(|(at, _)| *at == member).map(|(_, detail)| detail)
     }
 }
 

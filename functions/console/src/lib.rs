@@ -1,12 +1,15 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+mod address;
 mod api;
 mod asked;
 mod assets;
 mod cookie;
 mod editing;
+mod filters;
 mod href;
+mod json_text;
 mod page;
 mod pages;
 mod parts;

@@ -1,16 +1,21 @@
 //! The pages.
 
+pub(crate) mod dead_letters;
 pub(crate) mod deletion;
 pub(crate) mod edit_subscription;
 pub(crate) mod edit_topic;
+pub(crate) mod event;
+pub(crate) mod events;
 pub(crate) mod links;
 pub(crate) mod new_subscription;
 pub(crate) mod new_topic;
+pub(crate) mod replays;
 pub(crate) mod sign_in;
 pub(crate) mod subscription;
 pub(crate) mod subscription_actions;
 pub(crate) mod topic;
 pub(crate) mod topic_actions;
+mod topic_names;
 pub(crate) mod topics;
 
 use axum::http::StatusCode;

@@ -13,8 +13,8 @@ use crate::access::{self, Access};
 use crate::api::Api;
 use crate::assets;
 use crate::pages::{
-    edit_subscription, edit_topic, links, new_subscription, new_topic, not_found, subscription,
-    subscription_actions, topic, topic_actions, topics,
+    dead_letters, edit_subscription, edit_topic, event, events, links, new_subscription, new_topic,
+    not_found, replays, subscription, subscription_actions, topic, topic_actions, topics,
 };
 
 /// The path of the console.
@@ -52,6 +52,8 @@ where
     let pages = Router::new()
         .route("/links", get(links::links))
         .merge(topic_pages())
+        .merge(event_routes())
+        .merge(dead_letter_routes())
         .fallback(not_found)
         .with_state(Arc::new(console));
     let guarded = doors.merge(pages).layer(from_fn_with_state(access, access::guard::<S, C, E>));
@@ -80,4 +82,24 @@ fn topic_pages() -> Router<Arc<Console>> {
         .route("/topics/{topic}/keys/{key}/delete", post(topic_actions::delete_key))
         .route("/topics/{topic}/subscriptions/new", get(new_subscription::form).post(new_subscription::send))
         .nest("/topics/{topic}/subscriptions/{name}", subscription)
+}
+
+fn event_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/events", get(events::events))
+        .route("/topics/{topic}/events/{id}", get(event::event))
+        .route("/topics/{topic}/event", get(event::event_by_query))
+        .route("/topics/{topic}/resend", post(event::resend))
+}
+
+fn dead_letter_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/dead-letters", get(dead_letters::dead_letters))
+        .route("/dead-letters/record", get(dead_letters::record))
+        .route("/dead-letters/replay", post(dead_letters::replay))
+        .route("/dead-letters/resolve", post(dead_letters::resolve))
+        .route("/dead-letters/delete", post(dead_letters::delete))
+        .route("/replays", get(replays::replays))
+        .route("/replays/{id}", get(replays::replay))
+        .route("/replays/{id}/cancel", post(replays::cancel))
 }

@@ -71,13 +71,11 @@ impl KnownKey {
     ) -> Result<SessionKey, SessionKeyError> {
         let read_at = ports.clock.monotonic();
         let edit = |found: Option<Object>| {
-            Ok(match found.and_then(|object| usable(&object, ports.admin_key)) {
-                Some(key) => Edit::Keep(key),
-                None => {
-                    let key = SessionKey::random(ports.entropy);
-                    Edit::Write(stored(&key, ports.admin_key).render(), key)
-                }
-            })
+            if let Some(key) = found.and_then(|object| usable(&object, ports.admin_key)) {
+                return Ok(Edit::Keep(key));
+            }
+            let key = SessionKey::random(ports.entropy);
+            Ok(Edit::Write(stored(&key, ports.admin_key).render(), key))
         };
         let updated = Box::pin(update(ports.state, CONSOLE_KEY, edit)).await?;
         if updated.etag.is_some() {

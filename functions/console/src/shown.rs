@@ -1,11 +1,19 @@
 //! Values as pages show them. Everything that a producer or an endpoint wrote goes through [`foreign`] or
 //! [`foreign_cut`].
 
+use std::fmt::Write;
+
 use maud::{Markup, html};
 use posthaste_core::model::Timestamp;
 
 /// Most characters of a foreign text in a list.
 pub(crate) const CELL_CHARS_MAX: usize = 80;
+
+/// Most characters of a body that is shown, such as a payload.
+pub(crate) const BODY_CHARS_MAX: usize = 16_000;
+
+/// Characters of a code point as it is written.
+const CODE_POINT_CHARS: usize = 8;
 
 /// A text from outside: escaped, in a direction of its own, and with characters that would hide or reorder
 /// others made visible.
@@ -13,14 +21,26 @@ pub(crate) fn foreign(text: &str) -> Markup {
     html! { bdi { (visible(text)) } }
 }
 
-/// The first characters of a text from outside, with a mark where it is cut.
+/// The first characters of a text from outside, as they are shown, with a mark where it is cut.
 pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => {
-            html! { bdi { (visible(&text[..end])) } span.cut title={ (text.len()) " bytes" } { "…" } }
-        }
+    match visible_cut(text, chars_max) {
+        Some(cut) => html! { bdi { (cut) } span.cut title={ (text.len()) " bytes" } { "…" } },
         None => foreign(text),
     }
+}
+
+/// The first characters of a text as they are shown; `None` if these are all. A character that is written as
+/// its code point counts as what is written, so that no text becomes much longer than its cut.
+pub(crate) fn visible_cut(text: &str, chars_max: usize) -> Option<String> {
+    let mut left = chars_max;
+    for (end, character) in text.char_indices() {
+        let chars = if is_invisible(character) { CODE_POINT_CHARS } else { 1 };
+        if chars > left {
+            return Some(visible(&text[..end]));
+        }
+        left -= chars;
+    }
+    None
 }
 
 /// The text where control characters and marks of direction are written as their code points.
@@ -28,7 +48,8 @@ pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_invisible(character) {
-            shown.push_str(&format!("⟦U+{:04X}⟧", u32::from(character)));
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "⟦U+{:04X}⟧", u32::from(character));
         } else {
             shown.push(character);
         }
@@ -58,7 +79,7 @@ pub(crate) fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut shown = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             shown.push(',');
         }
         shown.push(digit);
@@ -84,6 +105,8 @@ mod tests {
         assert_eq!(foreign_cut("éé", 2).into_string(), "<bdi>éé</bdi>");
         let cut = foreign_cut("ééé", 2).into_string();
         assert_eq!(cut, r#"<bdi>éé</bdi><span class="cut" title="6 bytes">…</span>"#);
+        let hidden = foreign_cut(&"\u{202e}".repeat(1_000), 80).into_string();
+        assert_eq!(hidden.matches("⟦U+202E⟧").count(), 10);
     }
 
     #[test]

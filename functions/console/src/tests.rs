@@ -1,8 +1,13 @@
 //! The console over the API, through its router, as a browser without JavaScript sees it.
 
 mod access;
+mod dead_letters;
 mod edit_subscription;
+mod event;
+mod events;
 mod links;
+mod logged;
+mod replays;
 mod subscription;
 mod topic;
 mod topics;
@@ -12,7 +17,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{COOKIE, HOST, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use posthaste_core::circuit::HealthSettings;
@@ -118,7 +123,7 @@ impl World {
 
     /// Creates something by the API.
     pub(crate) async fn put(&self, parts: &[&str], body: Value) {
-        let put = self.api.send::<Value>(axum::http::Method::PUT, Target::new(parts), None, &body).await;
+        let put = self.api.send::<Value>(Method::PUT, Target::new(parts), None, &body).await;
         put.unwrap();
     }
 

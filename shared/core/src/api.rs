@@ -22,6 +22,7 @@ mod pressure;
 pub mod problem;
 mod publish_answer;
 mod replay;
+mod request_headers;
 mod resend;
 mod secret_text;
 mod settings;
@@ -50,6 +51,7 @@ pub use replay::{
     ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayResult,
     ReplaySource, ReplayState, ReplayView,
 };
+pub use request_headers::RequestHeader;
 pub use resend::{ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{

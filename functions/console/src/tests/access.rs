@@ -30,7 +30,7 @@ async fn a_wrong_key_is_refused_and_waits_for_a_second() {
     let refused = world.sign_in("not-the-admin-key-of-tests").await;
     assert_eq!(refused.status, 403);
     assert!(refused.html.contains("This is not the admin key"), "{}", refused.html);
-    assert_eq!(world.clock.monotonic() - before, Duration::from_secs(1));
+    assert_eq!(world.clock.monotonic(), before + Duration::from_secs(1));
     assert_eq!(world.get("/console/links").await.status, 303);
     assert_eq!(world.sign_in("").await.status, 403);
 }
@@ -38,7 +38,7 @@ async fn a_wrong_key_is_refused_and_waits_for_a_second() {
 #[tokio::test]
 async fn a_session_ends_after_twelve_hours_and_with_the_sign_out() {
     let world = World::signed_in().await;
-    world.clock.advance(SIGNED_IN - Duration::from_millis(1));
+    world.clock.advance(SIGNED_IN.saturating_sub(Duration::from_millis(1)));
     assert_eq!(world.get("/console/links").await.status, 200);
     world.clock.advance(Duration::from_millis(1));
     assert_eq!(world.get("/console/links").await.status, 303);

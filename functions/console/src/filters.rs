@@ -1,0 +1,114 @@
+//! Parts of forms with filters and of pages of a list.
+
+use maud::{Markup, html};
+
+use crate::address::Address;
+use crate::api::Refusal;
+use crate::page::problem;
+use crate::shown::foreign;
+
+/// Most rows of one page of a list.
+pub(crate) const ROWS_MAX: usize = 50;
+
+/// An example of a time in a form.
+pub(crate) const TIME_EXAMPLE: &str = "2026-11-21T10:00:00Z";
+
+/// A field of a form.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field<'a> {
+    /// The name of the field, which is that of the API's parameter.
+    pub(crate) name: &'a str,
+    pub(crate) label: &'a str,
+    pub(crate) value: Option<&'a str>,
+    pub(crate) example: &'a str,
+    /// The answer to the form, if it was refused.
+    pub(crate) refusal: Option<&'a Refusal>,
+}
+
+impl Field<'_> {
+    /// A field for a text.
+    pub(crate) fn text(self) -> Markup {
+        let mistake = self.mistake();
+        let about = mistake.is_some().then(|| format!("{}-mistake", self.name));
+        html! {
+            div {
+                label for=(self.name) { (self.label) }
+                input id=(self.name) name=(self.name) value=[self.value] placeholder=(self.example)
+                    autocomplete="off" aria-invalid=[about.as_ref().map(|_| "true")] aria-describedby=[about.as_deref()];
+                (self.beside(mistake))
+            }
+        }
+    }
+
+    /// A field for one of these words, or for none.
+    pub(crate) fn choice(self, none: &str, words: &[&str]) -> Markup {
+        let is_known = self.value.is_none_or(|value| words.contains(&value));
+        html! {
+            div {
+                label for=(self.name) { (self.label) }
+                select id=(self.name) name=(self.name) {
+                    option value="" { (none) }
+                    @for word in words {
+                        option value=(word) selected[self.value == Some(*word)] { (word) }
+                    }
+                    @if let (false, Some(value)) = (is_known, self.value) {
+                        option value=(value) selected { (value) }
+                    }
+                }
+                (self.beside(self.mistake()))
+            }
+        }
+    }
+
+    fn mistake(&self) -> Option<&str> {
+        self.refusal.and_then(|refusal| refusal.mistake(self.name))
+    }
+
+    fn beside(&self, mistake: Option<&str>) -> Markup {
+        html! {
+            @if let Some(mistake) = mistake {
+                p.mistake.bad id={ (self.name) "-mistake" } { (foreign(mistake)) }
+            }
+        }
+    }
+}
+
+/// A box that is ticked or not.
+pub(crate) fn tick(name: &str, label: &str, is_ticked: bool) -> Markup {
+    html! {
+        label.tick { input type="checkbox" name=(name) value="true" checked[is_ticked]; (label) }
+    }
+}
+
+/// What the API says of a refused form. Mistakes in these fields stand beside them.
+pub(crate) fn refused(refusal: &Refusal, fields: &[&str]) -> Markup {
+    let is_beside = fields.iter().any(|field| refusal.mistake(field).is_some());
+    html! {
+        @if is_beside {
+            div.problem role="alert" { p { "A filter cannot be used. The form says which, and why." } }
+        } @else {
+            (problem(refusal))
+        }
+    }
+}
+
+/// The ways to the next page and back to the first.
+pub(crate) fn pager(first: Option<Address>, next: Option<Address>) -> Markup {
+    html! {
+        @if first.is_some() || next.is_some() {
+            nav.pager aria-label="Pages" {
+                @if let Some(first) = first { a.button href=(first) { "First page" } }
+                @if let Some(next) = next { a.button rel="next" href=(next) { "Next page" } }
+            }
+        }
+    }
+}
+
+/// Hidden fields of a form, for the values that there are.
+pub(crate) fn hidden(fields: &[(&str, Option<&str>)]) -> Markup {
+    html! {
+        @for (name, value) in fields {
+            @if let Some(value) = value { input type="hidden" name=(name) value=(value); }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Dead letters: lists of them, and what an operator does about them.
+
+mod actions;
+mod end;
+mod record;
+mod replay;
+mod rows;
+mod search;
+
+use axum::http::StatusCode;
+use futures_util::future::join;
+use maud::{Markup, html};
+use posthaste_core::api::{DeadLetterPage, ReplayFailure};
+use serde::Deserialize;
+
+use self::actions::actions;
+pub(crate) use self::end::{delete, resolve};
+pub(crate) use self::record::record;
+pub(crate) use self::replay::replay;
+use self::rows::table;
+pub(crate) use self::search::DeadLetterSearch;
+use self::search::{FIELDS, form};
+use super::topic_names::TopicNames;
+use crate::access::Visit;
+use crate::api::Refusal;
+use crate::asked::Query;
+use crate::filters::{pager, refused};
+use crate::page::{Answer, Page, Section};
+use crate::router::Pages;
+use crate::shown::{foreign, foreign_cut};
+
+/// Most characters of an object's key, and of a reason for which it cannot be read.
+const TEXT_CHARS_MAX: usize = 400;
+
+/// What was done before the page was asked for.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct DoneAsked {
+    done: Option<String>,
+}
+
+/// The page.
+pub(crate) async fn dead_letters(
+    pages: Pages,
+    visit: Visit,
+    Query(search): Query<DeadLetterSearch>,
+    Query(DoneAsked { done }): Query<DoneAsked>,
+) -> Answer {
+    let (topics, found) = join(TopicNames::ask(&pages.api), search.dead_letters(&pages.api)).await;
+    let topics = topics?;
+    let refusal = found.as_ref().err();
+    let body = html! {
+        @if let Some(text) = done.as_deref().and_then(done_text) { p.done role="status" { (text) } }
+        (form(&topics, &search, refusal))
+        @match &found {
+            Ok(page) => (results(&search, page, &visit)),
+            Err(refusal) => (refused(refusal, &FIELDS)),
+        }
+    };
+    let status = refusal.map_or(StatusCode::OK, Refusal::status);
+    Ok(Page::new("Dead letters", body).of(Section::DeadLetters).with_status(status))
+}
+
+fn done_text(word: &str) -> Option<&'static str> {
+    match word {
+        "resolved" => Some("The dead letters are resolved."),
+        "deleted" => Some("The dead letters are deleted, or resolved where their object has others."),
+        _ => None,
+    }
+}
+
+fn results(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &Visit) -> Markup {
+    let next = page.cursor.as_deref().map(|cursor| search.address(Some(cursor)));
+    let first = search.cursor.is_some().then(|| search.address(None));
+    html! {
+        @if page.dead_letters.is_empty() { (none(search, page)) } @else { (table(&page.dead_letters)) }
+        (pager(first, next))
+        @if let Some(note) = &page.note { p.hint { (foreign(note)) } }
+        (failures(&page.failures, "Objects that cannot be read"))
+        (actions(search, visit))
+    }
+}
+
+fn none(search: &DeadLetterSearch, page: &DeadLetterPage) -> Markup {
+    html! {
+        p.empty {
+            @if page.cursor.is_some() {
+                "No dead letter was found so far. The next page searches further back."
+            } @else if search.is_narrow() {
+                "No dead letter has these values. Leave a filter out to see more."
+            } @else {
+                "There is no dead letter: no event was given up, or all of them are resolved."
+            }
+        }
+    }
+}
+
+/// Events and objects that could not be used, with the reasons.
+pub(crate) fn failures(failures: &[ReplayFailure], title: &str) -> Markup {
+    html! {
+        @if !failures.is_empty() {
+            h2 { (title) }
+            ul {
+                @for failure in failures {
+                    li {
+                        code { (foreign_cut(&failure.key, TEXT_CHARS_MAX)) }
+                        @if let Some(index) = failure.index { ", event " (index) }
+                        ": " (foreign_cut(&failure.detail, TEXT_CHARS_MAX))
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What an operator can do about the dead letters of a subscription: the forms that begin with a dry run.
+
+use maud::{Markup, html};
+
+use super::DeadLetterSearch;
+use crate::access::Visit;
+use crate::address::Address;
+use crate::filters::{hidden, tick};
+use crate::page::form_token;
+use crate::shown::foreign;
+
+/// The forms, for a subscription that is chosen.
+pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit) -> Markup {
+    let Some((topic, name)) = search.owner() else {
+        return html! {
+            h2 { "Replay and resolve" }
+            p { "A replay sends dead letters of one subscription again. Choose a topic and a subscription \
+                 to replay, resolve or delete its dead letters." }
+        };
+    };
+    html! {
+        h2 { "Replay to " (foreign(topic)) " / " (foreign(name)) }
+        p.hint { "A replay sends the dead letters that these filters select again. First you see what it \
+                  would send." }
+        (replay_form(search, visit))
+        h2 { "Resolve" }
+        p.hint { "A resolved dead letter needs nothing more: lists and replays leave it out." }
+        (end_form(search, visit, "resolve"))
+        details {
+            summary { "Delete instead" }
+            p { "Deleted dead letters are gone: nothing can send them again." }
+            (end_form(search, visit, "delete"))
+        }
+    }
+}
+
+fn replay_form(search: &DeadLetterSearch, visit: &Visit) -> Markup {
+    html! {
+        form.filters method="post" action=(Address::new(&["dead-letters", "replay"])) {
+            (form_token(&visit.form_token))
+            (hidden(&search.hidden()))
+            div {
+                label for="ratePerSecond" { "Events per second" }
+                input #ratePerSecond name="ratePerSecond" type="number" min="1" max="1000" value="100";
+            }
+            (former_tick())
+            div { button.primary type="submit" { "Show what a replay would send" } }
+        }
+    }
+}
+
+fn end_form(search: &DeadLetterSearch, visit: &Visit, end: &str) -> Markup {
+    html! {
+        form.filters method="post" action=(Address::new(&["dead-letters", end])) {
+            (form_token(&visit.form_token))
+            (hidden(&search.hidden()))
+            (former_tick())
+            div { button type="submit" { "Show what to " (end) } }
+        }
+    }
+}
+
+/// The box for events of an earlier subscription of the same name.
+fn former_tick() -> Markup {
+    tick("includeFormer", "Include events for an earlier subscription of this name", false)
+}

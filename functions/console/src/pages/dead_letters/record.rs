@@ -1,0 +1,126 @@
+//! One dead letter, as it is stored.
+
+use maud::{Markup, html};
+use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters};
+use posthaste_core::stored::layout;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::access::Visit;
+use crate::address::Address;
+use crate::api::Target;
+use crate::asked::Query;
+use crate::filters::hidden;
+use crate::page::{Answer, Page, Section, form_token};
+use crate::pages::event::{json_body, resend_address};
+use crate::router::Pages;
+use crate::shown::{BODY_CHARS_MAX, foreign, foreign_cut, number};
+
+/// Most characters of a fact.
+const FACT_CHARS_MAX: usize = 1_100;
+
+/// The query of the page.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RecordAsked {
+    object: String,
+    index: Option<usize>,
+    /// The event's id, where its place is not known.
+    id: Option<String>,
+}
+
+/// The page of a dead letter.
+pub(super) fn record_address(object: &str, index: usize) -> Address {
+    Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("index", Some(index))
+}
+
+/// The page of a dead letter, by its place in its object or by its event's id, or else of the first one there.
+pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<RecordAsked>) -> Answer {
+    let (_, bytes) = pages.api.bytes(Target::new(&["dead-letters", &asked.object])).await?;
+    let letters = shown_letters(&bytes).unwrap_or_default();
+    let records: Vec<&RawValue> = serde_json::from_slice(&bytes).unwrap_or_default();
+    let index = asked.index.or_else(|| place_of(asked.id.as_deref()?, &letters)).unwrap_or_default();
+    let body = match records.get(index).zip(letters.get(index)) {
+        Some((record, letter)) => html! {
+            (facts(&asked.object, letter))
+            (ways_on(&asked.object, letter, &visit))
+            h2 { "Record" }
+            (json_body(record.get()))
+            (others(&asked.object, &letters, index))
+        },
+        None if records.is_empty() => unreadable(&asked.object, &bytes),
+        None => html! { p { "The object has no event of this number." } },
+    };
+    Ok(Page::new("Dead letter", body).of(Section::DeadLetters))
+}
+
+fn place_of(id: &str, letters: &[ShownLetter]) -> Option<usize> {
+    letters.iter().position(|letter| letter.id.as_deref() == Some(id))
+}
+
+fn facts(object: &str, letter: &ShownLetter) -> Markup {
+    let text = |name, value: &Option<String>| {
+        html! { @if let Some(value) = value { dt { (name) } dd { (foreign_cut(value, FACT_CHARS_MAX)) } } }
+    };
+    html! {
+        dl.facts {
+            (text("Event", &letter.id))
+            (text("Type", &letter.event_type))
+            @if let Some((topic, subscription)) = layout::dead_letter_owner(object) {
+                dt { "Subscription" }
+                dd {
+                    a href=(Address::subscription(topic.as_str(), subscription.as_str())) {
+                        (topic.as_str()) " / " (subscription.as_str())
+                    }
+                }
+            }
+            (text("Given up because of", &letter.reason))
+            @if let Some(attempts) = letter.attempts { dt { "Attempts" } dd { (attempts) } }
+            @if let Some(status) = letter.status { dt { "Status of the last answer" } dd { (status) } }
+            dt { "Object" }
+            dd { code { (foreign(object)) } }
+        }
+    }
+}
+
+/// The event's page, and the form that sends the event again.
+fn ways_on(object: &str, letter: &ShownLetter, visit: &Visit) -> Markup {
+    let Some(((topic, subscription), id)) = layout::dead_letter_owner(object).zip(letter.id.as_deref())
+    else {
+        return html! {};
+    };
+    html! {
+        div.actions {
+            a.button href=(Address::event(topic.as_str(), id)) { "Attempts of the event" }
+            form method="post" action=(resend_address(topic.as_str(), id)) {
+                (form_token(&visit.form_token))
+                (hidden(&[("subscription", Some(subscription.as_str()))]))
+                button type="submit" { "Send this event again" }
+            }
+        }
+    }
+}
+
+fn others(object: &str, letters: &[ShownLetter], index: usize) -> Markup {
+    html! {
+        @if letters.len() > 1 {
+            p.hint { "The object has " (letters.len()) " events; this is number " (index + 1) "." }
+            nav.pager aria-label="Events of the object" {
+                @if let Some(before) = index.checked_sub(1) {
+                    a.button href=(record_address(object, before)) { "Event before" }
+                }
+                @if index + 1 < letters.len() {
+                    a.button href=(record_address(object, index + 1)) { "Next event" }
+                }
+            }
+        }
+    }
+}
+
+fn unreadable(object: &str, bytes: &[u8]) -> Markup {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(BODY_CHARS_MAX)]);
+    html! {
+        p { "The object is not an array of dead letters. It begins like this." }
+        dl.facts { dt { "Object" } dd { code { (foreign(object)) } } dt { "Bytes" } dd { (number(bytes.len() as u64)) } }
+        pre tabindex="0" { (foreign_cut(&text, BODY_CHARS_MAX)) }
+    }
+}

@@ -1,0 +1,54 @@
+//! Dead letters as rows.
+
+use maud::{Markup, html};
+use posthaste_core::api::DeadLetterView;
+
+use super::record::record_address;
+use crate::address::Address;
+use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+
+/// The rows.
+pub(super) fn table(letters: &[DeadLetterView]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Dead letters, the newest first" {
+            table.rows {
+                thead {
+                    tr {
+                        th scope="col" { "Event" }
+                        th scope="col" { "Type" }
+                        th scope="col" { "Topic and subscription" }
+                        th scope="col" { "Reason" }
+                        th.number scope="col" { "Attempts" }
+                        th.number scope="col" { "Status" }
+                        th scope="col" { "Written" }
+                        th scope="col" { "State" }
+                    }
+                }
+                tbody { @for letter in letters { (row(letter)) } }
+            }
+        }
+    }
+}
+
+fn row(letter: &DeadLetterView) -> Markup {
+    let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
+    let id = cell(&letter.id).unwrap_or_else(|| html! { "(no id)" });
+    html! {
+        tr {
+            td { a href=(record_address(&letter.object, letter.index)) { (id) } }
+            td { @if let Some(event_type) = cell(&letter.event_type) { (event_type) } }
+            td {
+                a href=(Address::subscription(&letter.topic, &letter.subscription)) {
+                    (foreign(&letter.topic)) " / " (foreign(&letter.subscription))
+                }
+            }
+            td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
+            td.number { @if let Some(attempts) = letter.attempts { (attempts) } }
+            td.number { @if let Some(status) = letter.status { (status) } }
+            td { (time(letter.written_at.0)) }
+            td {
+                @if letter.resolved { span.badge.good { "resolved" } } @else { span.badge.bad { "open" } }
+            }
+        }
+    }
+}

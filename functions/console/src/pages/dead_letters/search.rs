@@ -1,0 +1,146 @@
+//! The search for dead letters: the filters, the form that has them, and the request that selects the same.
+
+use maud::{Markup, html};
+use posthaste_core::api::DeadLetterPage;
+use posthaste_core::attempt::DeadLetterReason;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::address::Address;
+use crate::api::{Api, Refusal, Target};
+use crate::asked::Fields;
+use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE, tick};
+use crate::pages::topic_names::TopicNames;
+use crate::router::PATH;
+
+/// The fields of the form that the API may refuse.
+pub(super) const FIELDS: [&str; 6] = ["topic", "subscription", "reason", "type", "from", "to"];
+
+/// The query of the page.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeadLetterSearch {
+    pub(super) topic: Option<String>,
+    pub(super) subscription: Option<String>,
+    pub(super) reason: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) event_type: Option<String>,
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
+    #[serde(default)]
+    pub(super) include_resolved: bool,
+    pub(super) cursor: Option<String>,
+}
+
+impl DeadLetterSearch {
+    /// The search that the fields of a form name.
+    pub(super) fn of(fields: &Fields) -> Self {
+        let field = |name| Some(fields.get(name)).filter(|text| !text.is_empty()).map(str::to_owned);
+        Self {
+            topic: field("topic"),
+            subscription: field("subscription"),
+            reason: field("reason"),
+            event_type: field("type"),
+            from: field("from"),
+            to: field("to"),
+            include_resolved: fields.get("includeResolved") == "true",
+            cursor: None,
+        }
+    }
+
+    /// Asks for a page.
+    pub(super) async fn dead_letters(&self, api: &Api) -> Result<DeadLetterPage, Refusal> {
+        let target = match (&self.topic, &self.subscription) {
+            (None, None) => Target::new(&["dead-letters"]),
+            (Some(topic), None) => Target::new(&["topics", topic, "dead-letters"]),
+            (Some(topic), Some(name)) => {
+                Target::new(&["topics", topic, "subscriptions", name, "dead-letters"])
+            }
+            (None, Some(_)) => return Err(without_topic()),
+        };
+        let target = self.narrowing().into_iter().fold(target, |target, (name, it)| target.query(name, it));
+        let target = target.query("includeResolved", self.include_resolved.then_some(true));
+        api.get(target.query("limit", Some(ROWS_MAX)).query("cursor", self.cursor.as_deref())).await
+    }
+
+    /// The address of a page of this search.
+    pub(super) fn address(&self, cursor: Option<&str>) -> Address {
+        let address = self.owners().into_iter().chain(self.narrowing());
+        let address =
+            address.fold(Address::new(&["dead-letters"]), |it, (name, value)| it.query(name, value));
+        address.query("includeResolved", self.include_resolved.then_some(true)).query("cursor", cursor)
+    }
+
+    /// The subscription that is chosen.
+    pub(super) fn owner(&self) -> Option<(&str, &str)> {
+        self.topic.as_deref().zip(self.subscription.as_deref())
+    }
+
+    /// Whether a filter holds.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.owners().iter().chain(&self.narrowing()).any(|(_, value)| value.is_some())
+    }
+
+    /// The same selection as hidden fields of a form.
+    pub(super) fn hidden(&self) -> Vec<(&'static str, Option<&str>)> {
+        let resolved = ("includeResolved", self.include_resolved.then_some("true"));
+        self.owners().into_iter().chain(self.narrowing()).chain([resolved]).collect()
+    }
+
+    /// The same selection as the body of a request. The API reads its values, and says which it refuses.
+    pub(super) fn body(&self) -> Map<String, Value> {
+        let mut body = Map::new();
+        for (name, value) in self.narrowing() {
+            let Some(value) = value else { continue };
+            match name {
+                "type" => body.insert("types".to_owned(), vec![value].into()),
+                _ => body.insert(name.to_owned(), value.into()),
+            };
+        }
+        body
+    }
+
+    fn owners(&self) -> [(&'static str, Option<&str>); 2] {
+        [("topic", self.topic.as_deref()), ("subscription", self.subscription.as_deref())]
+    }
+
+    fn narrowing(&self) -> [(&'static str, Option<&str>); 4] {
+        [
+            ("reason", self.reason.as_deref()),
+            ("type", self.event_type.as_deref()),
+            ("from", self.from.as_deref()),
+            ("to", self.to.as_deref()),
+        ]
+    }
+}
+
+fn without_topic() -> Refusal {
+    Refusal {
+        status: 400,
+        member: Some("topic".to_owned()),
+        detail: Some("A subscription needs its topic.".to_owned()),
+        ..Refusal::default()
+    }
+}
+
+/// The form.
+pub(super) fn form(topics: &TopicNames, search: &DeadLetterSearch, refusal: Option<&Refusal>) -> Markup {
+    let reason =
+        Field { name: "reason", label: "Reason", value: search.reason.as_deref(), example: "", refusal };
+    let text = |name, label, value: &Option<String>, example| {
+        Field { name, label, value: value.as_deref(), example, refusal }.text()
+    };
+    let reasons = DeadLetterReason::ALL.map(DeadLetterReason::as_str);
+    html! {
+        form.filters method="get" action={ (PATH) "/dead-letters" } {
+            (topics.field("(any topic)", search.topic.as_deref(), refusal))
+            (text("subscription", "Subscription", &search.subscription, "billing"))
+            (reason.choice("(any)", &reasons))
+            (text("type", "Event type", &search.event_type, "com.example.order.paid"))
+            (text("from", "Written from (UTC)", &search.from, TIME_EXAMPLE))
+            (text("to", "Written before (UTC)", &search.to, TIME_EXAMPLE))
+            (tick("includeResolved", "Include resolved", search.include_resolved))
+            div { button.primary type="submit" { "Search" } }
+        }
+    }
+}

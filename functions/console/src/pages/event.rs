@@ -1,0 +1,187 @@
+//! One event: its deliveries, and the attempts of each.
+
+mod delivery;
+mod headers;
+mod payload;
+mod resend;
+
+use futures_util::future::join;
+use maud::{Markup, html};
+use posthaste_core::api::TopicSettings;
+use posthaste_core::api::events::EventView;
+use serde::Deserialize;
+
+pub(crate) use self::delivery::state_badge;
+use self::delivery::{Room, delivery};
+use self::headers::headers;
+pub(crate) use self::payload::json_body;
+use self::payload::payload;
+pub(crate) use self::resend::{resend, resend_address};
+use crate::access::Visit;
+use crate::address::Address;
+use crate::api::{Refusal, Target};
+use crate::asked::{Path, Query};
+use crate::filters::{Field, TIME_EXAMPLE, hidden};
+use crate::page::{Answer, Page, Section};
+use crate::router::Pages;
+use crate::shown::{foreign, foreign_cut, time};
+
+/// Most characters of an id in the title.
+const TITLE_CHARS_MAX: usize = 120;
+
+/// Most characters of an id, which is more than the log keeps.
+const ID_CHARS_MAX: usize = 1_100;
+
+/// Most deliveries that the page shows.
+const DELIVERIES_MAX: usize = 20;
+
+/// The query of the page.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct EventAsked {
+    /// Whether the page shows the event itself.
+    #[serde(default)]
+    payload: bool,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// The query of the page of an event whose id cannot be a part of a path.
+#[derive(Debug, Deserialize)]
+pub(crate) struct IdAsked {
+    id: String,
+}
+
+/// The event that a page is about.
+struct Asked<'a> {
+    topic: &'a str,
+    id: &'a str,
+    query: &'a EventAsked,
+}
+
+/// The page.
+pub(crate) async fn event(
+    pages: Pages,
+    visit: Visit,
+    Path([topic, id]): Path<2>,
+    Query(query): Query<EventAsked>,
+) -> Answer {
+    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }).await
+}
+
+/// The page of an event whose id stands in the query.
+pub(crate) async fn event_by_query(
+    pages: Pages,
+    visit: Visit,
+    Path([topic]): Path<1>,
+    Query(IdAsked { id }): Query<IdAsked>,
+    Query(query): Query<EventAsked>,
+) -> Answer {
+    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }).await
+}
+
+async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>) -> Answer {
+    let view = pages.api.get::<EventView>(asked.target());
+    // A topic that is gone still has its log.
+    let topic = pages.api.get::<TopicSettings>(Target::new(&["topics", asked.topic]));
+    let (view, topic) = join(view, topic).await;
+    let view = match view {
+        Ok(view) => view,
+        Err(refusal) => return Err(asked.refused(&refusal)),
+    };
+    let body = html! {
+        (summary(asked, &view))
+        section #deliveries data-live aria-label="Deliveries" { (deliveries(asked, &view, visit)) }
+        (payload(asked, &view))
+        (headers(topic.ok().as_ref(), &view, visit.now))
+        (narrowing(asked, None))
+    };
+    Ok(Page::new(asked.title(), body).of(Section::Events))
+}
+
+impl Asked<'_> {
+    fn title(&self) -> String {
+        let cut: String = self.id.chars().take(TITLE_CHARS_MAX).collect();
+        let mark = if cut.len() < self.id.len() { "…" } else { "" };
+        format!("Event {cut}{mark}")
+    }
+
+    fn target(&self) -> Target {
+        let target = Target::new(&["topics", self.topic, "events", self.id]);
+        let target = target.query("payload", self.query.payload.then_some(true));
+        target.query("from", self.query.from.as_deref()).query("to", self.query.to.as_deref())
+    }
+
+    /// The address of the same page, with or without the event itself.
+    fn address(&self, payload: bool) -> Address {
+        let address = Address::event(self.topic, self.id).query("payload", payload.then_some(true));
+        address.query("from", self.query.from.as_deref()).query("to", self.query.to.as_deref())
+    }
+
+    /// The page of a question that the API refuses.
+    fn refused(&self, refusal: &Refusal) -> Page {
+        let body = html! {
+            (crate::filters::refused(refusal, &["from", "to"]))
+            (narrowing(self, Some(refusal)))
+        };
+        Page::new(self.title(), body).of(Section::Events).with_status(refusal.status())
+    }
+}
+
+fn summary(asked: &Asked<'_>, view: &EventView) -> Markup {
+    let first = view.deliveries.first();
+    let text = |name, value: Option<&String>| {
+        html! { @if let Some(value) = value { dt { (name) } dd { (foreign_cut(value, ID_CHARS_MAX)) } } }
+    };
+    html! {
+        dl.facts {
+            dt { "Topic" }
+            dd { a href=(Address::new(&["topics", asked.topic])) { (foreign(asked.topic)) } }
+            dt { "Id" }
+            dd { (foreign_cut(&view.id, ID_CHARS_MAX)) }
+            (text("Type", first.and_then(|it| it.event_type.as_ref())))
+            (text("Source", first.and_then(|it| it.source.as_ref())))
+            (text("Subject", first.and_then(|it| it.subject.as_ref())))
+        }
+    }
+}
+
+fn deliveries(asked: &Asked<'_>, view: &EventView, visit: &Visit) -> Markup {
+    let mut room = Room::beside_payload(asked.query.payload);
+    let hidden = view.deliveries.len().saturating_sub(DELIVERIES_MAX);
+    html! {
+        @if let Some(note) = &view.note {
+            p.hint { (foreign(note)) }
+        }
+        @if view.deliveries.is_empty() {
+            p.empty { "No delivery of this event is in the log. This page shows new attempts by itself." }
+        }
+        @for it in view.deliveries.iter().take(DELIVERIES_MAX) { (delivery(asked, it, visit, &mut room)) }
+        @if hidden > 0 {
+            p.hint { (hidden) " older deliveries are not shown. A time before them shows them." }
+        }
+        p.hint { "The log is complete until " (time(view.complete_until.0)) "." }
+    }
+}
+
+/// The form that narrows the search to a time.
+fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
+    let field = |name, label, value: &Option<String>| {
+        Field { name, label, value: value.as_deref(), example: TIME_EXAMPLE, refusal }.text()
+    };
+    let by_query = matches!(asked.id, "." | "..").then_some(asked.id);
+    let action = match by_query {
+        Some(_) => Address::new(&["topics", asked.topic, "event"]),
+        None => Address::event(asked.topic, asked.id),
+    };
+    html! {
+        details open[refusal.is_some()] {
+            summary { "Search another time" }
+            form.filters method="get" action=(action) {
+                (hidden(&[("id", by_query)]))
+                (field("from", "Records from (UTC)", &asked.query.from))
+                (field("to", "Records before (UTC)", &asked.query.to))
+                div { button type="submit" { "Search" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The headers that requests of the event's subscriptions have.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+use posthaste_core::api::events::EventView;
+use posthaste_core::api::{RequestHeader, TopicSettings};
+use posthaste_core::model::{SubscriptionName, Timestamp};
+
+use crate::shown::foreign;
+
+/// Most subscriptions whose headers are shown.
+const SUBSCRIPTIONS_MAX: usize = 10;
+
+/// The names of the headers, by subscription. The log keeps no headers, so these are those of today.
+pub(super) fn headers(topic: Option<&TopicSettings>, view: &EventView, now: Timestamp) -> Markup {
+    let names: BTreeSet<&str> = view.deliveries.iter().map(|it| it.subscription.as_str()).collect();
+    let Some(topic) = topic.filter(|_| !names.is_empty()) else { return html! {} };
+    html! {
+        h2 { "Request headers" }
+        p.hint {
+            "The log does not keep headers. These are the names of the headers that each subscription sends \
+             now; values are not shown."
+        }
+        @for name in names.into_iter().take(SUBSCRIPTIONS_MAX) { (of_subscription(topic, name, now)) }
+    }
+}
+
+fn of_subscription(topic: &TopicSettings, name: &str, now: Timestamp) -> Markup {
+    let parsed = SubscriptionName::parse(name).ok();
+    let settings = parsed.and_then(|name| topic.subscriptions.get(&name));
+    html! {
+        @if let Some(settings) = settings {
+            details {
+                summary { "Headers that " (foreign(name)) " sends now" }
+                ul { @for header in settings.request_headers(topic.input_schema, now) { (line(&header)) } }
+            }
+        } @else {
+            p { "The subscription " (foreign(name)) " is gone." }
+        }
+    }
+}
+
+fn line(header: &RequestHeader) -> Markup {
+    html! {
+        li {
+            code { (foreign(&header.name)) }
+            @if let Some(condition) = header.condition { span.hint { " (" (condition) ")" } }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Records of the delivery log as rows.
+
+use maud::{Markup, html};
+use posthaste_core::api::events::RecordView;
+use posthaste_core::delivery_log::Kind;
+
+use super::EventSearch;
+use crate::address::Address;
+use crate::pages::event::state_badge;
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};
+
+/// Most bytes that the links of one table take, since ids may be long.
+const LINK_BYTES_MAX: usize = 48_000;
+
+/// Longest `webhook-id` in such a link.
+const WEBHOOK_ID_BYTES_MAX: usize = 200;
+
+/// The rows.
+pub(super) fn table(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
+    let mut links = Links { topic, search, bytes_left: LINK_BYTES_MAX };
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Records of deliveries" {
+            table.rows {
+                thead {
+                    tr {
+                        th scope="col" { "Time" }
+                        th scope="col" { "Event" }
+                        th scope="col" { "Type" }
+                        th scope="col" { "Subscription" }
+                        th scope="col" { "Result" }
+                        th.number scope="col" { "Status" }
+                        th.number scope="col" { "Duration, ms" }
+                        th.number scope="col" { "Attempt" }
+                    }
+                }
+                tbody { @for record in records { (row(record, &mut links)) } }
+            }
+        }
+    }
+}
+
+fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {
+    let duration = record.duration_ms.map(|duration| number(duration.into()));
+    html! {
+        tr {
+            td { (time(record.time.0)) }
+            td { (links.event(record)) }
+            td { @if let Some(event_type) = &record.event_type { (foreign_cut(event_type, CELL_CHARS_MAX)) } }
+            td { (foreign_cut(&record.subscription, CELL_CHARS_MAX)) }
+            td { (result(record)) }
+            td.number { @if let Some(status) = record.status { (status) } }
+            td.number { (duration.unwrap_or_default()) }
+            td.number {
+                @if record.kind != Kind::Attempt { "after " }
+                (record.attempt)
+            }
+        }
+    }
+}
+
+fn result(record: &RecordView) -> Markup {
+    let reason = record.reason.as_deref();
+    html! {
+        (state_badge(record.result.state()))
+        @if let Some(reason) = reason { br; span.hint { (foreign_cut(reason, CELL_CHARS_MAX)) } }
+    }
+}
+
+/// The links to events.
+struct Links<'a> {
+    topic: &'a str,
+    search: &'a EventSearch,
+    bytes_left: usize,
+}
+
+impl Links<'_> {
+    /// The event of a record. Where its id is too long for a link beside the others, the link leads to the
+    /// records of its request, which are few.
+    fn event(&mut self, record: &RecordView) -> Markup {
+        let Some(id) = record.id.as_deref() else { return html! { span.hint { "not known" } } };
+        let shown = foreign_cut(id, CELL_CHARS_MAX);
+        let address = Address::event(self.topic, id).to_string();
+        if let Some(left) = self.bytes_left.checked_sub(address.len()) {
+            self.bytes_left = left;
+            return html! { a href=(address) { (shown) } };
+        }
+        let webhook_id = record.webhook_id.as_ref().filter(|it| it.len() <= WEBHOOK_ID_BYTES_MAX);
+        let Some(webhook_id) = webhook_id else { return shown };
+        let topic = self.search.topic.clone();
+        let narrow = EventSearch { topic, webhook_id: Some(webhook_id.clone()), ..EventSearch::default() };
+        html! { a href=(narrow.address(None)) { (shown) } }
+    }
+}

@@ -1,0 +1,98 @@
+//! The search for records of the delivery log: the filters, and the form that has them.
+
+use maud::{Markup, html};
+use posthaste_core::api::events::RecordPage;
+use posthaste_core::delivery_log::LogResult;
+use serde::Deserialize;
+
+use crate::address::Address;
+use crate::api::{Api, Refusal, Target};
+use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE};
+use crate::pages::topic_names::TopicNames;
+use crate::router::PATH;
+
+/// The fields of the form that the API may refuse.
+pub(super) const FIELDS: [&str; 7] = ["subscription", "type", "result", "status", "webhookId", "from", "to"];
+
+/// The query of the page.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventSearch {
+    pub(crate) topic: Option<String>,
+    /// An event's id: leads to the event.
+    pub(crate) id: Option<String>,
+    pub(crate) webhook_id: Option<String>,
+    #[serde(rename = "type")]
+    pub(crate) event_type: Option<String>,
+    pub(crate) subscription: Option<String>,
+    pub(crate) result: Option<String>,
+    pub(crate) status: Option<String>,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+    pub(crate) cursor: Option<String>,
+}
+
+impl EventSearch {
+    /// The same for this topic, where none is named.
+    pub(super) fn or_topic(self, only: Option<&str>) -> Self {
+        Self { topic: self.topic.or_else(|| only.map(str::to_owned)), ..self }
+    }
+
+    /// Asks for the records of the topic, if one is named and no event is looked for.
+    pub(super) async fn records(&self, api: &Api) -> Option<Result<RecordPage, Refusal>> {
+        let topic = self.topic.as_ref().filter(|_| self.id.is_none())?;
+        let target = Target::new(&["topics", topic, "events"]).query("limit", Some(ROWS_MAX));
+        let target =
+            self.filters().into_iter().fold(target, |target, (name, value)| target.query(name, value));
+        Some(api.get(target.query("cursor", self.cursor.as_deref())).await)
+    }
+
+    /// The address of a page of this search.
+    pub(super) fn address(&self, cursor: Option<&str>) -> Address {
+        let address = Address::new(&["events"]).query("topic", self.topic.as_deref());
+        let filters = self.filters().into_iter();
+        filters.fold(address, |address, (name, value)| address.query(name, value)).query("cursor", cursor)
+    }
+
+    /// Whether a filter holds.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.filters().iter().any(|(_, value)| value.is_some())
+    }
+
+    fn filters(&self) -> [(&'static str, Option<&str>); 7] {
+        let values = [
+            &self.subscription,
+            &self.event_type,
+            &self.result,
+            &self.status,
+            &self.webhook_id,
+            &self.from,
+            &self.to,
+        ];
+        std::array::from_fn(|at| (FIELDS[at], values[at].as_deref()))
+    }
+}
+
+/// The form.
+pub(super) fn form(topics: &TopicNames, search: &EventSearch, refusal: Option<&Refusal>) -> Markup {
+    let field = |name, label, value: &Option<String>, example| {
+        Field { name, label, value: value.as_deref(), example, refusal }.text()
+    };
+    let results: Vec<_> = LogResult::ALL.iter().map(|result| result.as_str()).collect();
+    let result =
+        Field { name: "result", label: "Result", value: search.result.as_deref(), example: "", refusal };
+    html! {
+        form.filters method="get" action={ (PATH) "/events" } {
+            (topics.field("(choose a topic)", search.topic.as_deref(), refusal))
+            (field("id", "Event id (opens the event)", &search.id, "order-1001"))
+            (field("webhookId", "webhook-id of a request", &search.webhook_id, "msg_…"))
+            (field("type", "Event type", &search.event_type, "com.example.order.paid"))
+            (field("subscription", "Subscription", &search.subscription, "billing"))
+            (result.choice("(any)", &results))
+            (field("status", "Status of the answer", &search.status, "503 or 5xx"))
+            (field("from", "From (UTC)", &search.from, TIME_EXAMPLE))
+            (field("to", "To (UTC)", &search.to, TIME_EXAMPLE))
+            div { button.primary type="submit" { "Search" } }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! One replay: its progress and what became of its events.
+
+use axum::response::Redirect;
+use maud::{Markup, html};
+use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
+use serde::Deserialize;
+
+use super::{rate, state, target};
+use crate::access::Visit;
+use crate::address::Address;
+use crate::api::Target;
+use crate::asked::{Path, Query};
+use crate::page::{Answer, Page, Section, form_token};
+use crate::pages::dead_letters::failures;
+use crate::router::Pages;
+use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number, time};
+
+/// What was done before the page was asked for.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct DoneAsked {
+    done: Option<String>,
+}
+
+/// The page of a replay.
+pub(crate) async fn replay(
+    pages: Pages,
+    visit: Visit,
+    Path([id]): Path<1>,
+    Query(DoneAsked { done }): Query<DoneAsked>,
+) -> Answer {
+    let view: ReplayView = pages.api.get(Target::new(&["replays", &id])).await?;
+    let body = html! {
+        @if let Some(text) = done.as_deref().and_then(done_text) { p.done role="status" { (text) } }
+        section #replay data-live[is_changing(&view)] aria-label="Progress" {
+            (progress(&view))
+            @if let Some(outcomes) = &view.outcomes { (became(outcomes)) }
+            (failures(&view.failures, "Events that could not be queued"))
+        }
+        h2 { "Request" }
+        (request(&view.request))
+        @if !has_ended(&view) { (cancel_form(&view, &visit)) }
+    };
+    Ok(Page::new(format!("Replay {id}"), body).of(Section::Replays))
+}
+
+/// Cancels a replay.
+pub(crate) async fn cancel(pages: Pages, Path([id]): Path<1>) -> Result<Redirect, Page> {
+    pages.api.delete(Target::new(&["replays", &id])).await?;
+    let address = Address::new(&["replays", &id]).query("done", Some("cancelled"));
+    Ok(Redirect::to(&address.to_string()))
+}
+
+fn done_text(word: &str) -> Option<&'static str> {
+    match word {
+        "started" => Some("The replay is stored, and begins within a minute."),
+        "cancelled" => Some("The replay is cancelled. Events that are in the queue are still delivered."),
+        _ => None,
+    }
+}
+
+const fn has_ended(view: &ReplayView) -> bool {
+    matches!(view.state, ReplayState::Done | ReplayState::Cancelled)
+}
+
+/// Whether the page may still change by itself.
+fn is_changing(view: &ReplayView) -> bool {
+    !has_ended(view) || view.outcomes.as_ref().is_some_and(|outcomes| outcomes.waiting > 0)
+}
+
+fn progress(view: &ReplayView) -> Markup {
+    html! {
+        p { (state(view)) " to " (target(view)) }
+        div.tiles {
+            (tile("Found", view.found, "events that were asked for"))
+            (tile("Queued", view.queued, "to be delivered again"))
+            (tile("Left out", view.resolved, "because they are resolved"))
+            (tile("Failed", view.failed, "could not be queued"))
+        }
+        dl.facts {
+            dt { "Rate" }
+            dd { (rate(view)) " events per second" }
+            dt { "Objects that were read" }
+            dd { (number(view.objects)) }
+            dt { "Created" }
+            dd { (time(view.created_at.0)) }
+            dt { "Last progress" }
+            dd { (time(view.updated_at.0)) }
+        }
+    }
+}
+
+fn became(outcomes: &ReplayOutcomes) -> Markup {
+    html! {
+        h2 { "What became of the queued events" }
+        div.tiles {
+            (tile("Delivered", outcomes.delivered, "the endpoint took them"))
+            (tile("Failed again", outcomes.failed_again, "new dead letters, or dropped"))
+            (tile("Waiting", outcomes.waiting, "still tried, or held"))
+        }
+        p.hint {
+            "Counted from the delivery log, which is complete until " (time(outcomes.complete_until.0)) "."
+            @if outcomes.is_partial { " The log has more of this replay than was read: more events may have ended." }
+        }
+    }
+}
+
+fn tile(title: &str, count: u64, meaning: &str) -> Markup {
+    html! {
+        div.tile {
+            p.hint { (title) }
+            p.figure { (number(count)) }
+            p.hint { (meaning) }
+        }
+    }
+}
+
+fn request(request: &ReplayRequest) -> Markup {
+    let source = match request.source {
+        ReplaySource::DeadLetters => "the dead letters",
+        ReplaySource::Log => "the delivery log",
+    };
+    html! {
+        dl.facts {
+            dt { "From" }
+            dd { (source) }
+            @if let Some(reason) = request.reason { dt { "Reason" } dd { (reason.as_str()) } }
+            @if !request.types.is_empty() { dt { "Types" } dd { (types(&request.types)) } }
+            @if let Some(status) = &request.status { dt { "Status" } dd { (foreign(status)) } }
+            @if let Some(from) = request.from { dt { "Written from" } dd { (time(from.0)) } }
+            @if let Some(to) = request.to { dt { "Written before" } dd { (time(to.0)) } }
+            @if !request.keys.is_empty() { dt { "Objects" } dd { (request.keys.len()) " chosen by key" } }
+            @if request.include_resolved { dt { "Resolved" } dd { "included" } }
+            @if request.include_former { dt { "Of earlier subscriptions" } dd { "included" } }
+        }
+    }
+}
+
+fn types(types: &[String]) -> Markup {
+    html! {
+        @for (at, name) in types.iter().enumerate() {
+            @if at > 0 { ", " }
+            (foreign_cut(name, CELL_CHARS_MAX))
+        }
+    }
+}
+
+fn cancel_form(view: &ReplayView, visit: &Visit) -> Markup {
+    html! {
+        details {
+            summary { "Cancel this replay" }
+            p { "Events that are in the queue already, up to a minute's worth, are still delivered." }
+            form.actions method="post" action=(Address::new(&["replays", &view.id, "cancel"])) {
+                (form_token(&visit.form_token))
+                button.danger type="submit" { "Cancel the replay" }
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The topics that a form offers.
+
+use maud::{Markup, html};
+use posthaste_core::api::TopicPage;
+
+use crate::api::{Api, Refusal, Target};
+use crate::filters::Field;
+
+/// Most topics that a form offers. Each costs the API a read, so where there are more, the form asks for the
+/// name.
+const TOPICS_SHOWN_MAX: usize = 50;
+
+/// The names of the topics, as far as a form offers them.
+#[derive(Debug, Clone)]
+pub(crate) struct TopicNames {
+    names: Vec<String>,
+    has_more: bool,
+}
+
+impl TopicNames {
+    /// Asks for the names.
+    pub(crate) async fn ask(api: &Api) -> Result<Self, Refusal> {
+        let target = Target::new(&["topics"]).query("limit", Some(TOPICS_SHOWN_MAX));
+        let page: TopicPage = api.get(target).await?;
+        let unreadable = page.unreadable.into_iter().map(|topic| topic.name);
+        let names = page.topics.into_iter().map(|topic| topic.name.to_string()).chain(unreadable).collect();
+        Ok(Self { names, has_more: page.cursor.is_some() })
+    }
+
+    /// Whether there is no topic at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The topic, if there is just one.
+    pub(crate) fn only(&self) -> Option<&str> {
+        match self.names.as_slice() {
+            [name] if !self.has_more => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The field for the topic.
+    pub(crate) fn field(&self, none: &str, value: Option<&str>, refusal: Option<&Refusal>) -> Markup {
+        let same = |name: &&String| value.is_some_and(|value| name.eq_ignore_ascii_case(value));
+        let value = self.names.iter().find(same).map(String::as_str).or(value);
+        let field = Field { name: "topic", label: "Topic", value, example: "orders", refusal };
+        let names: Vec<_> = self.names.iter().map(String::as_str).collect();
+        html! { @if self.has_more { (field.text()) } @else { (field.choice(none, &names)) } }
+    }
+}

@@ -1,0 +1,157 @@
+//! The page of one event.
+
+use posthaste_core::delivery_log::{Kind, LogResult, Record};
+
+use super::World;
+use super::logged::{HOSTILE, again, delivered, refused, with_payload};
+use crate::address::Address;
+
+fn page_of(id: &str) -> String {
+    Address::event("Orders", id).to_string()
+}
+
+#[tokio::test]
+async fn a_delivery_is_shown_with_its_attempts() {
+    let world = World::with_billing().await;
+    let first = with_payload(refused("order-1", world.ago(70)), "x");
+    let second = again(refused("order-1", world.ago(70)), 2, world.ago(20));
+    let second =
+        Record { status: None, error: Some("connection refused".to_owned()), answer: None, ..second };
+    world.log_records(&[first, second]);
+    let page = world.get(&page_of("order-1")).await;
+    page.has(&[
+        "Event order-1",
+        r#"<section id="deliveries" data-live"#,
+        r#"href="/console/topics/Orders/subscriptions/Billing""#,
+        r#"<span class="badge warn">waiting</span>"#,
+        "Attempt 1",
+        "Attempt 2",
+        "answered <strong>503</strong> after 12 ms",
+        "connection refused",
+        "thanks",
+        "text/plain",
+        "msg_key-of-order-1",
+        "https://billing.example.com/hooks",
+        "Next attempt, at the earliest",
+        "Can be sent again until",
+        "The log is complete until",
+    ]);
+    page.has_not(&[r#"href="https://"#]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_leads_to_its_record() {
+    let world = World::with_billing().await;
+    let dead = Record {
+        result: LogResult::DeadLettered,
+        reason: Some("EndpointGone".to_owned()),
+        dead_letter_object: Some("ORDERS/BILLING/2023/11/14/22/a.json".to_owned()),
+        ..delivered("order-1", world.ago(10))
+    };
+    world.log_records(&[dead]);
+    let link =
+        "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;id=order-1";
+    world.get(&page_of("order-1")).await.has(&[link, "EndpointGone", "badge bad\">dead-lettered"]);
+}
+
+#[tokio::test]
+async fn an_event_without_a_record_may_still_come() {
+    let world = World::with_billing().await;
+    world.get(&page_of("order-1")).await.has(&["may be waiting", "data-live"]);
+    let page = world.get("/console/topics/unknown/events/order-1").await;
+    assert_eq!(page.status, 404);
+}
+
+#[tokio::test]
+async fn the_names_of_request_headers_are_those_of_now_and_secrets_stay_hidden() {
+    let world = World::with_billing().await;
+    let gone = Record { subscription: "gone".to_owned(), ..delivered("order-1", world.ago(9)) };
+    let gone = again(gone, 1, world.ago(9));
+    world.log_records(&[delivered("order-1", world.ago(10)), gone]);
+    let page = world.get(&page_of("order-1")).await;
+    page.has(&["sends now", "x-tenant", "webhook-signature", "aeg-delivery-count"]);
+    page.has(&["The subscription <bdi>gone</bdi>"]).has_not(&["s3cret"]);
+}
+
+#[tokio::test]
+async fn a_payload_is_asked_for_apart_and_cut() {
+    let world = World::with_billing().await;
+    world.log_records(&[with_payload(delivered("order-1", world.ago(10)), &"\"<é".repeat(20_000))]);
+    let page = world.get(&page_of("order-1")).await;
+    page.has(&["Show the payload", "?payload=true#payload"]).has_not(&["specversion"]);
+    let page = world.get(&format!("{}?payload=true", page_of("order-1"))).await;
+    page.has(&["  &quot;data&quot;: &quot;", "Only the beginning is shown, of 100,0", "Hide the payload"]);
+    assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
+    world.log_records(&[delivered("order-2", world.ago(10))]);
+    world.get(&page_of("order-2")).await.has(&["cannot be sent again from here"]);
+}
+
+#[tokio::test]
+async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
+    let world = World::with_billing().await;
+    let held = Record {
+        kind: Kind::Held,
+        result: LogResult::Held,
+        ..with_payload(delivered("a/b", world.ago(0)), "x")
+    };
+    world.log_records(&[held]);
+    let action = "/console/topics/Orders/resend?id=a%2Fb";
+    let fields = [("subscription", "Billing"), ("key", "key-of-a/b")];
+    let sent = world.post(&page_of("a/b"), action, &fields).await;
+    sent.has(&["a new delivery of the event was queued", "still waits", "msg_key-of-a/b", &page_of("a/b")]);
+    let refused = world.post(&page_of("a/b"), action, &[("subscription", "audit")]).await;
+    assert_eq!(refused.status, 404);
+    assert!(refused.html.contains("The event was not sent again"), "{}", refused.html);
+}
+
+#[tokio::test]
+async fn any_id_has_its_page_and_is_shown_as_text() {
+    let world = World::with_billing().await;
+    let long = "ü".repeat(300);
+    let ids = ["..", ".", "a/b", "a?b#c", "100%", "%2F", "+", "\u{0}\n\"", &long].into_iter().chain(HOSTILE);
+    let records: Vec<_> = ids
+        .clone()
+        .map(|id| Record {
+            delivery_key: "key".to_owned(),
+            webhook_id: None,
+            answer: Some(id.to_owned()),
+            error: Some(id.to_owned()),
+            ..delivered(id, world.ago(5))
+        })
+        .collect();
+    world.log_records(&records);
+    for id in ids {
+        let page = world.get(&page_of(id)).await;
+        page.has(&["Attempt 1"]).has_not(&["<script>", "<img", "\u{202e}", "\u{0}", r#"href="javascript"#]);
+    }
+}
+
+#[tokio::test]
+async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
+    let world = World::with_billing().await;
+    let text = Some("\"".repeat(1_000));
+    let record = |n: u16| Record {
+        delivery_key: format!("key-{n}"),
+        error: text.clone(),
+        answer: text.clone(),
+        ..again(delivered("order-1", world.ago(5)), n, world.ago(5))
+    };
+    let mut records: Vec<_> = (1..=60).map(record).collect();
+    records.extend((1..=60).map(|n| again(refused("order-2", world.ago(9)), n, world.ago(9))));
+    world.log_records(&records);
+    let page = world.get(&page_of("order-1")).await;
+    page.has(&["40 older deliveries are not shown"]);
+    assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
+    world.get(&page_of("order-2")).await.has(&["10 older attempts are not shown", "Attempt 60"]);
+}
+
+#[tokio::test]
+async fn a_search_of_another_time_is_kept_and_its_mistakes_are_named() {
+    let world = World::with_billing().await;
+    world.log_records(&[delivered("order-1", world.ago(5))]);
+    let page = world.get(&format!("{}?to=2023-11-14T22:00:00Z", page_of("order-1"))).await;
+    page.has(&[r#"value="2023-11-14T22:00:00Z""#]).has_not(&["Attempt 1"]);
+    let page = world.get(&format!("{}?to=soon", page_of("order-1"))).await;
+    assert_eq!(page.status, 400);
+    assert!(page.html.contains(r#"id="to-mistake""#), "{}", page.html);
+}

@@ -1,0 +1,115 @@
+//! The page of events.
+
+use posthaste_core::delivery_log::Record;
+
+use super::World;
+use super::logged::{HOSTILE, delivered, refused};
+
+#[tokio::test]
+async fn without_a_topic_the_page_leads_to_the_first() {
+    let world = World::signed_in().await;
+    world.get("/console/events").await.has(&["There is no topic yet", "/console/topics"]);
+}
+
+#[tokio::test]
+async fn the_only_topic_is_chosen_by_itself_and_the_newest_records_come_first() {
+    let world = World::with_billing().await;
+    world.log_records(&[refused("order-1", world.ago(60)), delivered("order-2", world.ago(30))]);
+    let page = world.get("/console/events").await;
+    page.has(&[
+        r#"<option value="Orders" selected>"#,
+        r#"href="/console/topics/Orders/events/order-1""#,
+        "order.paid",
+        "Billing",
+        "Busy",
+        "503",
+        "The log is complete until",
+    ]);
+    let place = |text: &str| page.html.find(text).unwrap();
+    assert!(place("<bdi>order-2<") < place("<bdi>order-1<"));
+    world.put(&["topics", "Invoices"], serde_json::json!({})).await;
+    world.get("/console/events").await.has(&["Choose a topic"]).has_not(&["<bdi>order-1</bdi>"]);
+}
+
+#[tokio::test]
+async fn filters_hold_and_keep_their_values() {
+    let world = World::with_billing().await;
+    world.log_records(&[refused("order-1", world.ago(60)), delivered("order-2", world.ago(30))]);
+    let page = world.get("/console/events?topic=Orders&status=5xx&result=retry&type=order.paid&id=").await;
+    page.has(&["order-1", r#"value="5xx""#, r#"<option value="retry" selected>"#]).has_not(&["order-2"]);
+    let page = world.get("/console/events?topic=orders&webhookId=msg_key-of-order-2").await;
+    page.has(&["order-2", r#"<option value="Orders" selected>"#]).has_not(&["<bdi>order-1</bdi>"]);
+    world.get("/console/events?subscription=audit").await.has(&["No record of this topic has these values"]);
+}
+
+#[tokio::test]
+async fn an_event_s_id_leads_to_the_event() {
+    let world = World::with_billing().await;
+    let sent = world.get("/console/events?id=a%2Fb%3F").await;
+    assert_eq!((sent.status, sent.location()), (303, "/console/topics/Orders/events/a%2Fb%3F"));
+    world.put(&["topics", "Invoices"], serde_json::json!({})).await;
+    world.get("/console/events?id=a").await.has(&["Choose the topic of the event", r#"value="a""#]);
+}
+
+#[tokio::test]
+async fn wrong_values_are_named_beside_their_fields() {
+    let world = World::with_billing().await;
+    let page = world.get("/console/events?from=yesterday&status=many&result=x&subscription=a").await;
+    assert_eq!(page.status, 400);
+    for text in [
+        r#"id="from-mistake""#,
+        r#"aria-describedby="status-mistake""#,
+        "expected a status such as `503`",
+        "expected one of `delivered`",
+        r#"value="yesterday""#,
+        "A filter cannot be used",
+    ] {
+        assert!(page.html.contains(text), "{text:?} is missing in {}", page.html);
+    }
+    let page = world.get("/console/events?topic=Order").await;
+    assert_eq!(page.status, 404);
+}
+
+#[tokio::test]
+async fn a_long_list_comes_in_pages_that_keep_the_filters() {
+    let world = World::with_billing().await;
+    let records: Vec<_> = (0..60).map(|n| delivered(&format!("order-{n}"), world.ago(1 + n))).collect();
+    world.log_records(&records);
+    let page = world.get("/console/events?topic=Orders&type=order.paid").await;
+    assert_eq!(page.html.matches("/events/order-").count(), 50);
+    let (_, rest) = page.html.split_once(r#"rel="next" href=""#).unwrap();
+    let next = rest.split('"').next().unwrap().replace("&amp;", "&");
+    assert!(next.starts_with("/console/events?topic=Orders&type=order.paid&cursor="), "{next}");
+    let page = world.get(&next).await;
+    page.has(&["First page"]).has_not(&["Next page"]);
+    assert_eq!(page.html.matches("/events/order-").count(), 10);
+}
+
+#[tokio::test]
+async fn what_producers_wrote_is_text() {
+    let world = World::with_billing().await;
+    let records: Vec<_> = HOSTILE
+        .iter()
+        .zip(1..)
+        .map(|(text, secs)| {
+            let event_type = Some((*text).to_owned());
+            Record { event_type, ..delivered(text, world.ago(secs)) }
+        })
+        .collect();
+    world.log_records(&records);
+    let page = world.get("/console/events").await;
+    page.has(&["&lt;script&gt;alert(1)", "⟦U+202E⟧gnp.exe"]);
+    page.has_not(&["<script>", "<img", "\u{202e}", r#"href="javascript"#]);
+}
+
+#[tokio::test]
+async fn ids_of_any_length_make_no_long_page() {
+    let world = World::with_billing().await;
+    let id = |n: u64| format!("{n}{}", "\u{202e}\"é".repeat(400));
+    let record = |n| Record { webhook_id: Some(format!("msg_{n}")), ..delivered(&id(n), world.ago(1 + n)) };
+    let records: Vec<_> = (0..50).map(record).collect();
+    world.log_records(&records);
+    let page = world.get("/console/events").await;
+    page.has(&["webhookId=msg_"]);
+    assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
+}

@@ -1,0 +1,145 @@
+//! The names of the headers that requests of a subscription have.
+
+use super::SubscriptionSettings;
+use crate::model::{ContentMode, EndpointUrl, HOPS_HEADER, Schema, Timestamp};
+
+/// A header of a subscription's requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// Its name, in lower case.
+    pub name: String,
+    /// The requests that have it; `None` if all have.
+    pub condition: Option<&'static str>,
+}
+
+impl SubscriptionSettings {
+    /// The headers that requests with events have at `now`, besides those of HTTP itself. `input` is the
+    /// schema of the topic.
+    pub fn request_headers(&self, input: Schema, now: Timestamp) -> Vec<RequestHeader> {
+        let mut headers = Headers::default();
+        headers.always("content-type");
+        if self.content_mode == ContentMode::Binary
+            && self.delivery_schema.unwrap_or(input) == Schema::CloudEvents
+        {
+            headers.sometimes("ce-*", "one for each attribute of an event with data");
+        }
+        self.add_custom(&mut headers);
+        headers.all(&["webhook-id", "webhook-timestamp"]);
+        if self.signing.live(now).secrets.is_some_and(|secrets| !secrets.is_empty()) {
+            headers.always("webhook-signature");
+        }
+        headers.all(&["webhook-request-origin", "origin", "user-agent"]);
+        if self.batching.and_then(|batching| batching.partial_acknowledgement) == Some(true) {
+            headers.always("accept-encoding");
+        }
+        headers.all(&["aeg-event-type", "aeg-subscription-name", "aeg-delivery-count"]);
+        if EndpointUrl::parse(&self.endpoint.url).is_ok_and(|url| url.has_access_token()) {
+            headers.always("cache-control");
+        }
+        headers.always(HOPS_HEADER);
+        headers.sometimes("posthaste-replayed", "events that are sent again");
+        headers.sometimes("traceparent", "one event that was published with a trace");
+        headers.0
+    }
+
+    fn add_custom(&self, headers: &mut Headers) {
+        for header in &self.delivery_headers {
+            let name = header.name.to_ascii_lowercase();
+            let condition = header.from_event.as_ref().map(|_| "one event that has the value");
+            headers.0.push(RequestHeader { name, condition });
+        }
+    }
+}
+
+#[derive(Default)]
+struct Headers(Vec<RequestHeader>);
+
+impl Headers {
+    fn always(&mut self, name: &str) {
+        self.0.push(RequestHeader { name: name.to_owned(), condition: None });
+    }
+
+    fn all(&mut self, names: &[&str]) {
+        for name in names {
+            self.always(name);
+        }
+    }
+
+    fn sometimes(&mut self, name: &str, condition: &'static str) {
+        self.0.push(RequestHeader { name: name.to_owned(), condition: Some(condition) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::HeaderValue;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::compile_subscription;
+    use crate::attempt::request::{AttemptContext, Outgoing, request};
+    use crate::model::{Hops, SubscriptionName, TopicName};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_614_265_330_123);
+
+    fn settings(more: &Value) -> SubscriptionSettings {
+        let mut settings = json!({
+            "endpoint": { "url": "https://billing.example.com/hooks" },
+            "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
+        });
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(settings).unwrap()
+    }
+
+    /// The names of a real request.
+    fn sent(settings: &SubscriptionSettings, replayed: bool, traceparent: Option<&str>) -> Vec<String> {
+        let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("b").unwrap());
+        let subscription = compile_subscription(&topic, Schema::CloudEvents, &name, settings).unwrap();
+        let json = Bytes::from_static(br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1}"#);
+        let context = AttemptContext {
+            subscription: &subscription,
+            schema: subscription.delivery_schema,
+            attempts_before: 0,
+            replayed,
+            hops: Hops::default(),
+            at: NOW,
+            origin: &HeaderValue::from_static("posthaste.example"),
+        };
+        let event = Outgoing { key: "a-0", webhook_id: None, json, traceparent };
+        let (headers, _) = request(context, &[event]).unwrap();
+        headers.keys().map(|name| name.as_str().to_owned()).collect()
+    }
+
+    /// Checks the names against those of real requests.
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+    fn check(more: Value) {
+        let settings = settings(&more);
+        let said = settings.request_headers(Schema::CloudEvents, NOW);
+        let plain = sent(&settings, false, None);
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        for name in sent(&settings, true, Some(trace)) {
+            let is_said = said.iter().any(|header| match header.name.strip_suffix('*') {
+                Some(family) => name.starts_with(family),
+                None => header.name == name,
+            });
+            assert!(is_said, "{name} is sent and not said, with {more}");
+        }
+        for header in said {
+            let is_sent = plain.contains(&header.name);
+            assert_eq!(is_sent, header.condition.is_none(), "{} with {more}", header.name);
+        }
+    }
+
+    #[test]
+    fn the_headers_are_those_of_real_requests() {
+        check(json!({}));
+        check(json!({ "contentMode": "binary" }));
+        check(json!({ "deliverySchema": "CloudEvents", "batching": { "maxEventsPerBatch": 10 } }));
+        check(json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } }));
+        check(json!({ "endpoint": { "url": "https://billing.example.com/?access_token=t" } }));
+        check(json!({ "signing": { "secrets": [] } }));
+        check(json!({ "deliveryHeaders": [{ "name": "X-Tenant", "value": "acme", "isSecret": true },
+            { "name": "x-event", "fromEvent": "/data/nothing" }] }));
+    }
+}
