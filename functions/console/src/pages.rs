@@ -1,6 +1,8 @@
 //! The pages.
 
 pub(crate) mod links;
+pub(crate) mod overview;
+pub(crate) mod pressure;
 pub(crate) mod sign_in;
 
 use axum::http::StatusCode;
