@@ -1,5 +1,6 @@
 //! Replays of dead letters. A request is recorded here; wake carries it out.
 
+pub(crate) mod list;
 mod log_preview;
 mod outcomes;
 mod preview;
@@ -10,9 +11,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{
-    ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
-};
+use posthaste_core::api::{ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState};
 use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, Selection};
 use posthaste_core::stored::{ReplayRecord, layout};
@@ -20,11 +19,10 @@ use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports, PutCondition};
 use posthaste_services::{Edit, Updated, update};
 use serde::Deserialize;
 
-use crate::answer::{Answer, ApiError, JsonResponse, listed, unusable_record};
+use crate::answer::{Answer, ApiError, JsonResponse, unusable_record};
 use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
-use crate::extract::{OptionalJsonBody, Path, Query, SubscriptionPath};
+use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::manage::Managed;
-use crate::paging::{Page, PageQuery, cursor};
 
 /// The problem of a replay from a log that is not written.
 const LOG_IS_OFF: &str = "deliveryLog of the topic is off: there is nothing to replay from";
@@ -90,27 +88,6 @@ pub(crate) async fn replay<P: Ports>(
     tracing::info!(replay_id = replay.id, %topic, subscription = %name, "a replay was asked for");
     let location = format!("/replays/{}", replay.id);
     Ok(JsonResponse::accepted(replay.shown(), location).into_response())
-}
-
-/// List replays
-///
-/// The oldest first. A replay is kept for 30 days.
-#[utoipa::path(get, path = "/replays", tag = "dead letters", params(PageQuery),
-    responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
-pub(crate) async fn list_replays<P: Ports>(
-    State(manage): Managed<P>,
-    Query(query): Query<PageQuery>,
-) -> Answer<ReplayPage> {
-    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
-    let listing = manage.state.list(layout::REPLAYS, after.as_deref(), items).await?;
-    let mut replays = Vec::new();
-    for meta in listing.objects {
-        let Some(id) = layout::replay_of(&meta.key) else { continue };
-        let object = listed(manage.state.get(&meta.key).await)?;
-        // A record that cannot be read is logged and left out.
-        replays.extend(parse(id, object).ok().map(|replay| replay.shown()));
-    }
-    Ok(JsonResponse::new(ReplayPage { replays, cursor: listing.next_after.as_deref().map(cursor) }))
 }
 
 /// Show a replay

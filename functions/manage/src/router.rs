@@ -81,7 +81,7 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(resolve::resolve_dead_letters))
         .routes(routes!(resolve::delete_dead_letters))
         .routes(routes!(resend::resend))
-        .routes(routes!(replays::list_replays))
+        .routes(routes!(replays::list::list_replays))
         .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(status::pressure))
         .routes(routes!(links::links))

@@ -195,6 +195,27 @@ async fn a_replay_is_cancelled_once_and_what_has_ended_stays() {
 }
 
 #[tokio::test]
+async fn the_newest_come_first_where_that_is_asked_for() {
+    let api = api().await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        api.clock.advance(Duration::from_secs(1));
+        ids.push(ask(&api, json!({})).await.json()["id"].as_str().unwrap().to_owned());
+    }
+    ids.reverse();
+    let (mut pages, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = api.get(&format!("/replays?newestFirst=true&limit=2{cursor}")).await.json();
+        let replays = page["replays"].as_array().unwrap().iter();
+        pages.push(replays.map(|it| it["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>());
+        let Some(next) = page["cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    let expected: Vec<_> = ids.chunks(2).map(<[String]>::to_vec).collect();
+    assert_eq!(pages, expected);
+}
+
+#[tokio::test]
 async fn no_id_leads_elsewhere() {
     let api = api().await;
     for id in ["x", "..%2Ftopics%2Forders", "x.json", "%2E%2E", "a%2Fb"] {
