@@ -104,7 +104,10 @@ impl Recent {
 
     /// A value for each point of which the counts are known.
     pub(crate) fn counted(&self, value: impl Fn(&Sum) -> Option<f64>) -> Vec<Option<f64>> {
-        self.points.iter().map(|point| Some(&point.sum).filter(|sum| sum.steps > 0).and_then(&value)).collect()
+        self.points
+            .iter()
+            .map(|point| Some(&point.sum).filter(|sum| sum.steps > 0).and_then(&value))
+            .collect()
     }
 
     /// The greatest value of a gauge at each point where it is known.

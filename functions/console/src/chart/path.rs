@@ -33,7 +33,8 @@ fn line(values: &[Option<f64>], top: f64) -> String {
     let (mut path, width) = (String::new(), width(values.len()));
     let heights = heights(values.iter().copied(), top);
     for (at, x, y) in known(&heights, width / 2.0, width) {
-        let (before, after) = (neighbour(&heights, at.checked_sub(1)), neighbour(&heights, at.checked_add(1)));
+        let (before, after) =
+            (neighbour(&heights, at.checked_sub(1)), neighbour(&heights, at.checked_add(1)));
         match (before, after) {
             (None, None) => put(&mut path, format_args!("M{} {y}h1.5", number(x))),
             (None, Some(_)) => put(&mut path, format_args!("M{} {y}", number(x))),

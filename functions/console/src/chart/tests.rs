@@ -43,7 +43,10 @@ fn a_chart_says_in_words_what_it_shows() {
     let html = chart.render(&window()).into_string();
     let words = "Rates, the last hour. out: last 1.25/s, least 0/s, most 3/s; lost: nothing is known.";
     assert!(html.contains(&format!("role=\"img\" aria-label=\"{words}\"")), "{html}");
-    assert!(html.contains(r#"Rates <span class="key-1">out</span> <span class="key-2">lost</span>"#), "{html}");
+    assert!(
+        html.contains(r#"Rates <span class="key-1">out</span> <span class="key-2">lost</span>"#),
+        "{html}"
+    );
     assert!(html.contains(r#"viewBox="0 0 400 150""#) && !html.contains("style"), "{html}");
     // The axes: the greatest value, and the times.
     assert!(html.contains(">4/s<") && html.contains(">21:13<") && html.contains(">22:13 UTC<"), "{html}");

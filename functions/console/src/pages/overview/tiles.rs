@@ -88,7 +88,8 @@ fn success(recent: &Recent) -> Markup {
     let Counts { delivered, failed, .. } = recent.total.counts;
     let share = recent.total.success_percent().map(|share| Unit::Percent.text(share));
     let all = u64::from(delivered) + u64::from(failed);
-    let hint = html! { (number(failed.into())) " of " (number(all)) " attempts failed in " (recent.window.words()) };
+    let hint =
+        html! { (number(failed.into())) " of " (number(all)) " attempts failed in " (recent.window.words()) };
     tile("Success", "/events?result=retry", &figure(share), &hint)
 }
 

@@ -103,9 +103,8 @@ fn measures(measures: &[Measure]) -> Markup {
 
 /// The readings of a resource over time. The thresholds are drawn where it comes near them.
 pub(super) fn chart(it: &PressureResource, recent: &Recent) -> Chart {
-    let of = |resource: Resource| {
-        recent.gauge(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()))
-    };
+    let of =
+        |resource: Resource| recent.gauge(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()));
     let unit = match it.resource {
         resource if resource.is_percentage() => Unit::Percent,
         Resource::DrainTime => Unit::Seconds,

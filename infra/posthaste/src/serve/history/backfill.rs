@@ -8,7 +8,7 @@ use std::time::Duration;
 use posthaste_console::history::{Counts, STEP};
 use posthaste_core::delivery_log::{Kind, LogResult, Record, RecordFilter};
 use posthaste_core::model::Timestamp;
-use posthaste_manage::DeliveryLog;
+use posthaste_delivery_log::{DeliveryLog, LogError};
 use posthaste_ports::{Clock, ObjectStore};
 
 use super::ring::{Ring, STEPS_MAX, number};
@@ -43,7 +43,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
         }
     }
 
-    async fn fill(&self, start: Timestamp) -> Result<(), posthaste_delivery_log::LogError> {
+    async fn fill(&self, start: Timestamp) -> Result<(), LogError> {
         let until = self.clock.monotonic() + TIME_MAX;
         let Some(begins) = self.log.begins().await? else { return Ok(()) };
         let day_ms = STEP.as_secs() * 1_000 * STEPS_MAX as u64;
@@ -93,7 +93,8 @@ impl Tally {
             _ => return,
         }
         let request = record.webhook_id.clone().map(|id| (record.time, id));
-        if let Some(duration_ms) = record.duration_ms.filter(|_| request.is_none() || request != self.request) {
+        if let Some(duration_ms) = record.duration_ms.filter(|_| request.is_none() || request != self.request)
+        {
             counts.answers.note(duration_ms.into());
         }
         self.request = request;
@@ -105,5 +106,109 @@ impl Tally {
             ring.add_counts(number, &self.steps.remove(&number).unwrap_or_default());
         }
         self.end = self.end.min(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::tests::known;
+    use super::*;
+    use posthaste_console::history::{History, Step};
+    use posthaste_core::delivery_log::{FileKey, FileName, LogHour};
+    use posthaste_delivery_log::{RowGroups, write_file};
+    use posthaste_testkit::ManualClock;
+    use posthaste_testkit::memory::MemoryStore;
+
+    /// 2023-11-14 22:13:20 UTC.
+    const START_SECS: u64 = 1_700_000_000;
+    const START: Timestamp = Timestamp::from_millis(START_SECS * 1_000);
+
+    fn record(secs_before: u64, n: usize, kind: Kind, result: LogResult) -> Record {
+        Record {
+            record_id: format!("{n:032x}"),
+            time: Timestamp::from_millis((START_SECS - secs_before) * 1_000),
+            kind,
+            result,
+            topic: "orders".to_owned(),
+            subscription: "billing".to_owned(),
+            delivery_key: format!("{n}-0"),
+            webhook_id: Some(format!("msg_{n}")),
+            duration_ms: Some(20),
+            ..Record::default()
+        }
+    }
+
+    /// The ring after a start, with these records in the log.
+    async fn filled(records: &[Record]) -> Arc<Ring> {
+        let store = MemoryStore::default();
+        let hours: std::collections::BTreeSet<_> = records.iter().map(|it| LogHour::of(it.time)).collect();
+        for hour in hours {
+            let of_hour: Vec<_> = records.iter().filter(|it| LogHour::of(it.time) == hour).cloned().collect();
+            let key = FileKey { hour, name: FileName::Fresh { minute: 0, id: "a".to_owned() } }.render();
+            store.write(&key, write_file(&of_hour, RowGroups::default()).unwrap());
+        }
+        let (ring, clock) = (Arc::new(Ring::default()), ManualClock::new(START));
+        let log = DeliveryLog::new(store);
+        let backfill = Backfill { ring: Arc::clone(&ring), log, delay: Duration::ZERO, clock };
+        backfill.run(START).await;
+        ring
+    }
+
+    #[tokio::test]
+    async fn steps_before_the_start_have_what_the_log_has_also_where_that_is_nothing() {
+        let attempt = |secs_before, n, result| record(secs_before, n, Kind::Attempt, result);
+        let ring = filled(&[
+            attempt(25, 1, LogResult::Delivered),
+            attempt(25, 2, LogResult::Retry),
+            attempt(24, 3, LogResult::DeadLettered),
+            record(24, 4, Kind::DeadLettered, LogResult::DeadLettered),
+            record(23, 5, Kind::Held, LogResult::Held),
+            attempt(90_000, 6, LogResult::Delivered),
+            attempt(3, 7, LogResult::Delivered),
+        ])
+        .await;
+        let mut steps = Vec::<Step>::new();
+        let time = Timestamp::from_millis((START_SECS - 40) * 1_000)..START;
+        ring.each(time, &mut |_, step| steps.push(*step));
+        let counts: Vec<_> = steps
+            .iter()
+            .map(|step| step.counts.map(|it| (it.delivered, it.failed, it.dead_lettered)).unwrap())
+            .collect();
+        assert_eq!(counts, [(0, 0, 0), (1, 2, 1), (0, 0, 0), (1, 0, 0)]);
+        // A day, and the step in which the start is.
+        let all = known(&ring, 0..START_SECS + 10);
+        assert_eq!((all.len(), all.last()), (STEPS_MAX, Some(&(START_SECS, 0))));
+    }
+
+    #[tokio::test]
+    async fn a_request_counts_once_however_many_events_it_had() {
+        let mut batch: Vec<_> = (0..5).map(|n| record(5, n, Kind::Attempt, LogResult::Delivered)).collect();
+        batch.iter_mut().for_each(|record| record.webhook_id = Some("msg_batch".to_owned()));
+        let ring = filled(&batch).await;
+        let mut answers = Vec::new();
+        let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
+        ring.each(time, &mut |_, step| answers.extend(step.counts.map(|it| (it.delivered, it.answers))));
+        let mut one = posthaste_console::history::Answers::default();
+        one.note(20.0);
+        assert_eq!(answers, [(5, one)]);
+    }
+
+    #[tokio::test]
+    async fn what_the_bound_leaves_out_stays_unknown() {
+        let records: Vec<_> = (0..RECORDS_MAX + 10_000)
+            .map(|n| record(n as u64 / 100, n, Kind::Attempt, LogResult::Delivered))
+            .collect();
+        let ring = filled(&records).await;
+        let all = known(&ring, 0..START_SECS + 100);
+        let counted: u32 = all.iter().map(|(_, delivered)| delivered).sum();
+        // 100 in a second: 1000 s, of which the oldest step may be known in part and is left out.
+        assert!((98..=101).contains(&all.len()), "{}", all.len());
+        assert!(all[1..all.len() - 1].iter().all(|(_, delivered)| *delivered == 1000), "{all:?}");
+        assert!(counted as usize <= RECORDS_MAX);
+    }
+
+    #[tokio::test]
+    async fn an_empty_log_says_nothing() {
+        assert_eq!(known(&*filled(&[]).await, 0..START_SECS + 100), []);
     }
 }
