@@ -9,6 +9,8 @@ pub(crate) mod events;
 pub(crate) mod links;
 pub(crate) mod new_subscription;
 pub(crate) mod new_topic;
+pub(crate) mod overview;
+pub(crate) mod pressure;
 pub(crate) mod replays;
 pub(crate) mod sign_in;
 pub(crate) mod subscription;

@@ -7,6 +7,8 @@ mod event;
 mod events;
 mod links;
 mod logged;
+mod overview;
+mod pressure;
 mod replays;
 mod subscription;
 mod topic;
@@ -20,9 +22,11 @@ use axum::http::header::{COOKIE, HOST, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
-use posthaste_core::circuit::HealthSettings;
+use posthaste_core::attempt::OutcomeName;
+use posthaste_core::circuit::{self, Failure, HealthSettings, Observation};
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
 use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings, unguarded_router};
+use posthaste_ports::Clock;
 use posthaste_services::{Activity, LinkHealth};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{ManualClock, MemoryEndpoint, SeededEntropy, TestPorts};
@@ -99,12 +103,33 @@ impl World {
         Self { state, dead_letters, log, endpoint, clock, api, router, host, cookies }
     }
 
+    /// The same with another console, and with nobody signed in.
+    pub(crate) fn changed(self, change: impl FnOnce(Console, &Self) -> Console) -> Self {
+        let console = change(Console { api: self.api.clone(), history: None, dashboard_url: None }, &self);
+        let admin_key = KeyDigest::of(ADMIN_KEY);
+        let access = Access::new(self.state.clone(), self.clock.clone(), SeededEntropy::new(2), admin_key);
+        Self { router: router(access, console), ..self }
+    }
+
     /// An installation with a visitor who is signed in.
     pub(crate) async fn signed_in() -> Self {
         let world = Self::new();
-        let shown = world.sign_in(ADMIN_KEY).await;
-        assert_eq!(shown.status, 303, "{shown:?}");
+        world.sign_in_well().await;
         world
+    }
+
+    /// Signs in.
+    pub(crate) async fn sign_in_well(&self) {
+        let shown = self.sign_in(ADMIN_KEY).await;
+        assert_eq!(shown.status, 303, "{shown:?}");
+    }
+
+    /// Lets requests to a link fail until it is down.
+    pub(crate) async fn fail_link(&self, link: &str) {
+        let last = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+        let failing = Observation::Failing { failures: 10, last, began: self.clock.now() };
+        let links = LinkHealth::new(self.state.clone(), self.clock.clone(), HealthSettings::default());
+        links.observe(&[(circuit::Target::parse(link).unwrap(), failing)]).await.unwrap();
     }
 
     /// Signs in with this key.

@@ -133,7 +133,8 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
     if !environment.console {
         return posthaste_manage::router(manage);
     }
-    let console = Console::new(posthaste_manage::unguarded_router(Arc::clone(&manage)));
+    let console = Console::new(posthaste_manage::unguarded_router(Arc::clone(&manage)))
+        .with_dashboard(environment.dashboard_url.clone());
     posthaste_manage::router_beside(manage, posthaste_console::router(access, console))
 }
 

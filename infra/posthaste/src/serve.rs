@@ -14,6 +14,7 @@ mod config;
 mod descriptors;
 mod error;
 mod functions;
+mod history;
 mod links;
 mod memory_pressure;
 mod monitor;

@@ -46,6 +46,11 @@ fn table(links: &[LinkView]) -> Markup {
     }
 }
 
+/// Whether requests pause because they failed.
+pub(crate) const fn is_down(link: &LinkView) -> bool {
+    matches!(link.state, LinkState::Glitch | LinkState::RetryAfter | LinkState::Retry)
+}
+
 fn row(link: &LinkView) -> Markup {
     let failures = link.failures.map(|failures| number(failures.into()));
     html! {
@@ -64,7 +69,8 @@ fn row(link: &LinkView) -> Markup {
     }
 }
 
-fn target(link: &LinkView) -> Markup {
+/// The link or subscription, with a link to its page.
+pub(crate) fn target(link: &LinkView) -> Markup {
     let address = link.link.as_deref().unwrap_or("(not known)");
     html! {
         @match (&link.topic, &link.subscription) {

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use futures_util::TryStreamExt;
-use posthaste_core::api::{ReplayPage, ReplayView};
+use posthaste_core::api::{ReplayPage, ReplayState, ReplayView};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::pages;
@@ -23,6 +23,9 @@ pub(crate) struct ReplayQuery {
     /// Whether the newest come first. False when left out.
     #[serde(default)]
     newest_first: bool,
+    /// Whether those that have ended are left out. False when left out.
+    #[serde(default)]
+    active: bool,
     /// Most items on the page. 100 when left out.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -30,7 +33,7 @@ pub(crate) struct ReplayQuery {
     cursor: Option<String>,
 }
 
-/// The keys of a page's records, and the key at its end if another page follows.
+/// The keys of a page's records or markers, and the key at its end if another page follows.
 type Keys = (Vec<String>, Option<String>);
 
 /// List replays
@@ -43,23 +46,32 @@ pub(crate) async fn list_replays<P: Ports>(
     Query(query): Query<ReplayQuery>,
 ) -> Answer<ReplayPage> {
     let page = Page::parse(query.limit, query.cursor.as_deref())?;
-    let listing = if query.newest_first { manage.newest(page).await? } else { manage.oldest(page).await? };
+    // Each replay that has not ended has a marker, so that the records of the others need not be read.
+    let of = if query.active { layout::REPLAYING } else { layout::REPLAYS };
+    let listing =
+        if query.newest_first { manage.newest(of, page).await? } else { manage.oldest(of, page).await? };
     let (keys, next) = listing;
-    let replays = manage.shown_replays(&keys).await?;
+    let mut replays = manage.shown_replays(&keys).await?;
+    // A replay that has just ended may still have its marker.
+    replays.retain(|replay| !query.active || is_active(replay.state));
     Ok(JsonResponse::new(ReplayPage { replays, cursor: next.as_deref().map(cursor) }))
 }
 
+const fn is_active(state: ReplayState) -> bool {
+    matches!(state, ReplayState::Running | ReplayState::Waiting)
+}
+
 impl<P: Ports> Manage<P> {
-    async fn oldest(&self, Page { items, after }: Page) -> Result<Keys, PortError> {
-        let listing = self.state.list(layout::REPLAYS, after.as_deref(), items).await?;
+    async fn oldest(&self, of: &str, Page { items, after }: Page) -> Result<Keys, PortError> {
+        let listing = self.state.list(of, after.as_deref(), items).await?;
         Ok((listing.objects.into_iter().map(|meta| meta.key).collect(), listing.next_after))
     }
 
     /// The last keys before the page's beginning. Every key is listed, a thousand in a request; of the
     /// records, those of the page alone are read.
-    async fn newest(&self, Page { items, after: before }: Page) -> Result<Keys, PortError> {
+    async fn newest(&self, of: &str, Page { items, after: before }: Page) -> Result<Keys, PortError> {
         let mut keys: Vec<_> =
-            pages::objects(&self.state, layout::REPLAYS, None).map_ok(|meta| meta.key).try_collect().await?;
+            pages::objects(&self.state, of, None).map_ok(|meta| meta.key).try_collect().await?;
         keys.retain(|key| before.as_ref().is_none_or(|before| key < before));
         let rest = keys.len().saturating_sub(items);
         let mut page = keys.split_off(rest);
@@ -68,12 +80,13 @@ impl<P: Ports> Manage<P> {
         Ok((page, next))
     }
 
-    /// The replays of these records. One that is gone is left out; one that cannot be read is logged too.
+    /// The replays of these records or markers. One that is gone is left out; one that cannot be read is logged too.
     async fn shown_replays(&self, keys: &[String]) -> Result<Vec<ReplayView>, ApiError> {
         let mut replays = Vec::new();
         for key in keys {
-            let Some(id) = layout::replay_of(key) else { continue };
-            let object = listed(self.state.get(key).await)?;
+            let marked = key.strip_prefix(layout::REPLAYING);
+            let Some(id) = marked.or_else(|| layout::replay_of(key)) else { continue };
+            let object = listed(self.state.get(&layout::replay(id)).await)?;
             replays.extend(parse(id, object).ok().map(|replay| replay.shown()));
         }
         Ok(replays)

@@ -3,7 +3,7 @@ use std::time::Duration;
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::delivery_log::{LogResult, Origin, Record};
 use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
-use posthaste_ports::{Clock, ErrorKind};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use serde_json::{Value, json};
 
 use super::events::{another, delivered, refused, write};
@@ -213,6 +213,28 @@ async fn the_newest_come_first_where_that_is_asked_for() {
     }
     let expected: Vec<_> = ids.chunks(2).map(<[String]>::to_vec).collect();
     assert_eq!(pages, expected);
+}
+
+#[tokio::test]
+async fn those_that_have_ended_are_left_out_where_that_is_asked_for() {
+    let api = api().await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        api.clock.advance(Duration::from_secs(1));
+        ids.push(ask(&api, json!({})).await.json()["id"].as_str().unwrap().to_owned());
+    }
+    let shown = async |query: &str| {
+        let page = api.get(&format!("/replays?active=true{query}")).await.json();
+        let replays = page["replays"].as_array().unwrap().iter();
+        replays.map(|it| it["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown("").await, ids);
+    // Its marker is deleted by wake, later.
+    api.delete(&format!("/replays/{}", ids[1])).await;
+    assert_eq!(shown("").await, [&*ids[0], &*ids[2]]);
+    assert_eq!(shown("&newestFirst=true&limit=1").await, [&*ids[2]]);
+    api.state.delete(&layout::replaying(&ids[2])).await.unwrap();
+    assert_eq!(shown("").await, [&*ids[0]]);
 }
 
 #[tokio::test]

@@ -48,12 +48,12 @@ pub(super) struct Adapters<'a> {
     bucket: FileStore,
     log: FileStore,
     /// The delivery log, as it is read.
-    delivery_log: DeliveryLog<FileStore>,
+    pub(super) delivery_log: DeliveryLog<FileStore>,
     /// Topics, as all functions see them.
     pub(super) registry: Registry<StateStore, SystemClock>,
     pressure: PressureReader<StateStore, SystemClock>,
     /// Links that are not well, as all functions see them.
-    links: LinkHealth<StateStore, SystemClock>,
+    pub(super) links: LinkHealth<StateStore, SystemClock>,
     webhooks: Webhooks,
 }
 

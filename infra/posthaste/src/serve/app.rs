@@ -44,7 +44,7 @@ impl App {
         let bind = |source| ServeError::Listen { address: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
-        let functions = Functions::wire(settings, &local, &admin_key, address)?;
+        let functions = Functions::wire(settings, &local, &admin_key, address, metrics.totals())?;
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         functions.spawn_work(&mut tasks, &stop);

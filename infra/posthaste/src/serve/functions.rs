@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use posthaste_console::history::History;
 use posthaste_console::{Access, Console};
 use posthaste_core::model::{KeyDigest, Secret};
 use posthaste_deadletter::DeadLetters;
@@ -21,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapters::{Adapters, Embedded};
 use super::error::ServeError;
+use super::history;
 use super::log_upkeep::LogUpkeep;
+use super::metrics::Totals;
 use super::monitor;
 use super::poller::{Handler, PollSettings, poll};
 use super::schedule::every;
@@ -78,6 +81,8 @@ pub(super) struct Functions {
     local: Local<SystemClock>,
     publish: Arc<Publish<Embedded>>,
     console: Option<Router>,
+    /// Kept for the console.
+    history: Option<history::Embedded>,
     manage: Arc<Manage<Embedded>>,
     deliver: Arc<Deliver<Embedded>>,
     dead_letters: Arc<DeadLetters<Embedded>>,
@@ -95,14 +100,18 @@ impl Functions {
         local: &Local<SystemClock>,
         admin_key: &Secret,
         address: SocketAddr,
+        totals: Arc<Totals>,
     ) -> Result<Self, ServeError> {
         let adapters = Adapters::open(settings, local)?;
         let record = Arc::new(adapters.record(settings));
         let manage = Arc::new(adapters.manage(settings, admin_key, address));
+        let history = settings.console.then(|| history::Embedded::wire(settings, local, &adapters, totals));
+        let console = history.as_ref().map(|it| console(Arc::clone(&manage), local, admin_key, it.steps()));
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish(settings)),
-            console: settings.console.then(|| console(Arc::clone(&manage), local, admin_key)),
+            console,
+            history,
             manage,
             deliver: Arc::new(adapters.deliver(settings)),
             dead_letters: Arc::new(adapters.dead_letters(settings, QueueName::DeadLetters)),
@@ -142,6 +151,9 @@ impl Functions {
             wake.stop();
         });
         self.monitor.spawn(tasks, stop);
+        if let Some(history) = &self.history {
+            history.spawn(tasks, stop);
+        }
     }
 
     fn spawn_poller<H: Handler>(
@@ -157,10 +169,16 @@ impl Functions {
 }
 
 /// The console over the management API.
-fn console(manage: Arc<Manage<Embedded>>, local: &Local<SystemClock>, admin_key: &Secret) -> Router {
+fn console(
+    manage: Arc<Manage<Embedded>>,
+    local: &Local<SystemClock>,
+    admin_key: &Secret,
+    history: Arc<dyn History>,
+) -> Router {
     let key = KeyDigest::of(admin_key.expose());
     let access = Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
-    posthaste_console::router(access, Console::new(posthaste_manage::unguarded_router(manage)))
+    let console = Console::new(posthaste_manage::unguarded_router(manage)).with_history(history);
+    posthaste_console::router(access, console)
 }
 
 async fn run_wake(wake: &Wake<Embedded>) {

@@ -2,6 +2,7 @@
 
 mod exposition;
 mod series;
+mod totals;
 
 use std::sync::OnceLock;
 
@@ -10,6 +11,7 @@ use posthaste_ports::ObjectStore;
 use posthaste_services::topics::topic_names;
 
 pub use series::{SERIES_MAX, Series};
+pub use totals::{Totaled, Totals};
 
 /// One recorder per process, whatever runs in it.
 static SERIES: OnceLock<Series> = OnceLock::new();

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use tokio_util::sync::CancellationToken;
 
@@ -21,18 +22,49 @@ pub async fn every<C, J, F>(
 {
     while !stop.is_cancelled() {
         let next = clock.monotonic() + period;
-        if let Err(error) = tokio::spawn(job()).await {
-            tracing::error!(job = name, %error, "a scheduled job failed");
-        }
+        run(name, job()).await;
         let rest = next.saturating_sub(clock.monotonic());
         stop.run_until_cancelled(clock.sleep(rest)).await;
+    }
+}
+
+/// Runs `job` whenever the clock shows a whole multiple of `period`, until `stop` is cancelled. A run that
+/// takes longer than half of the period leaves the next one out; one that panics is logged and runs again.
+pub async fn on_the_clock<C, J, F>(
+    name: &'static str,
+    period: Duration,
+    clock: C,
+    stop: CancellationToken,
+    mut job: J,
+) where
+    C: Clock,
+    J: FnMut() -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    while stop.run_until_cancelled(clock.sleep(until_next(period, clock.now()))).await.is_some() {
+        run(name, job()).await;
+    }
+}
+
+/// The time until the next multiple of a period that is at least half a period away: a sleep that ends a
+/// little early is not followed by a second run.
+fn until_next(period: Duration, now: Timestamp) -> Duration {
+    let (now, half) = (Duration::from_millis(now.as_millis()), period / 2);
+    let periods = (now + half).as_nanos() / period.as_nanos() + 1;
+    let next = period.as_nanos() * periods;
+    Duration::from_nanos_u128(next) - now
+}
+
+async fn run(name: &'static str, job: impl Future<Output = ()> + Send + 'static) {
+    if let Err(error) = tokio::spawn(job).await {
+        tracing::error!(job = name, %error, "a scheduled job failed");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::model::Timestamp;
+    use parking_lot::Mutex;
     use posthaste_testkit::ManualClock;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,5 +88,45 @@ mod tests {
         }
         stop.cancel();
         schedule.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_job_on_the_clock_runs_at_each_multiple_of_its_period() {
+        let clock = ManualClock::new(Timestamp::from_millis(3_000));
+        let (stop, runs) = (CancellationToken::new(), Arc::new(Mutex::new(Vec::new())));
+        let job = {
+            let (clock, runs) = (clock.clone(), Arc::clone(&runs));
+            move || {
+                runs.lock().push(clock.now().as_millis());
+                std::future::ready(())
+            }
+        };
+        let schedule = on_the_clock("test", Duration::from_secs(10), clock.clone(), stop.clone(), job);
+        let schedule = tokio::spawn(schedule);
+        for _ in 0..3 {
+            while clock.sleepers() == 0 {
+                tokio::task::yield_now().await;
+            }
+            clock.advance_to_next();
+        }
+        while clock.sleepers() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*runs.lock(), [10_000, 20_000, 30_000]);
+        stop.cancel();
+        schedule.await.unwrap();
+    }
+
+    #[test]
+    fn a_run_that_comes_a_little_early_or_late_is_followed_by_that_of_the_next_period() {
+        let check = |now_ms, expected_ms| {
+            let rest = until_next(Duration::from_secs(10), Timestamp::from_millis(now_ms));
+            assert_eq!(rest, Duration::from_millis(expected_ms), "{now_ms}");
+        };
+        check(20_000, 10_000);
+        check(19_999, 10_001);
+        check(20_001, 9_999);
+        check(24_999, 5_001);
+        check(25_000, 15_000);
     }
 }

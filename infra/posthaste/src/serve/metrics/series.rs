@@ -12,6 +12,7 @@ use metrics_exporter_prometheus::{
 use parking_lot::Mutex;
 
 use super::exposition;
+use super::totals::Totals;
 
 /// Most series at once; a histogram is one. At about a kilobyte of text each that is a scrape of 20 MB.
 pub const SERIES_MAX: usize = 20_000;
@@ -33,6 +34,7 @@ pub struct Series(Arc<Shared>);
 
 struct Shared {
     series_max: usize,
+    totals: Arc<Totals>,
     state: Mutex<State>,
 }
 
@@ -54,9 +56,14 @@ struct Part {
 
 impl Series {
     /// An empty set for at most `series_max` series.
-    pub(super) fn new(series_max: usize) -> Result<Self, BuildError> {
+    pub(in crate::serve) fn new(series_max: usize) -> Result<Self, BuildError> {
         let state = State { others: Part::new()?, topics: BTreeMap::new(), count: 0 };
-        Ok(Self(Arc::new(Shared { series_max, state: Mutex::new(state) })))
+        Ok(Self(Arc::new(Shared { series_max, totals: Arc::default(), state: Mutex::new(state) })))
+    }
+
+    /// Sums over all labels.
+    pub fn totals(&self) -> Arc<Totals> {
+        Arc::clone(&self.0.totals)
     }
 
     /// The text of all series. The series of a topic that `is_there` denies are shown a last time and then
@@ -140,7 +147,7 @@ impl Recorder for Series {
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
         let counter = self.register(key, |recorder| recorder.register_counter(key, metadata));
-        counter.unwrap_or_else(Counter::noop)
+        self.0.totals.counter(key.name(), counter.unwrap_or_else(Counter::noop))
     }
 
     fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
@@ -149,7 +156,7 @@ impl Recorder for Series {
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
         let histogram = self.register(key, |recorder| recorder.register_histogram(key, metadata));
-        histogram.unwrap_or_else(Histogram::noop)
+        self.0.totals.histogram(key.name(), histogram.unwrap_or_else(Histogram::noop))
     }
 }
 

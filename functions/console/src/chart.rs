@@ -1,0 +1,135 @@
+//! Charts as SVG that the server draws. A chart has a fixed size, so that nothing moves when it is drawn anew.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::recent::Window;
+
+mod axis;
+mod path;
+mod unit;
+
+pub(crate) use unit::Unit;
+
+/// Size of the picture, in the units of its view box.
+const WIDTH: f64 = 400.0;
+const HEIGHT: f64 = 150.0;
+
+/// The plot's left, right, upper and lower end.
+const LEFT: f64 = 52.0;
+const RIGHT: f64 = 394.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 124.0;
+
+/// How values are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A line from point to point.
+    Line,
+    /// A line that keeps its height until the next point.
+    Steps,
+    /// A bar for each point.
+    Bars,
+}
+
+/// Values over time. What is not known is a gap.
+#[derive(Debug, Clone)]
+pub(crate) struct Series {
+    pub(crate) name: &'static str,
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+/// A height that has a meaning, such as a threshold. It is drawn where values come near it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    pub(crate) name: &'static str,
+    pub(crate) value: f64,
+}
+
+/// A chart of one or two series.
+#[derive(Debug, Clone)]
+pub(crate) struct Chart {
+    title: String,
+    unit: Unit,
+    shape: Shape,
+    series: Vec<Series>,
+    marks: Vec<Mark>,
+}
+
+impl Chart {
+    pub(crate) fn new(title: impl Into<String>, unit: Unit, shape: Shape) -> Self {
+        Self { title: title.into(), unit, shape, series: Vec::new(), marks: Vec::new() }
+    }
+
+    /// The same with another series.
+    pub(crate) fn with(mut self, name: &'static str, values: Vec<Option<f64>>) -> Self {
+        self.series.push(Series { name, values });
+        self
+    }
+
+    /// The same with marks.
+    pub(crate) fn marked(self, marks: impl IntoIterator<Item = Mark>) -> Self {
+        Self { marks: marks.into_iter().collect(), ..self }
+    }
+
+    /// The figure.
+    pub(crate) fn render(&self, window: &Window) -> Markup {
+        let top = self.unit.top(self.values().fold(0.0, f64::max));
+        html! {
+            figure {
+                figcaption {
+                    (self.title)
+                    @if self.series.len() > 1 {
+                        @for (series, key) in self.series.iter().zip(["key-1", "key-2"]) {
+                            " " span class=(key) { (series.name) }
+                        }
+                    }
+                }
+                svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.words(window)) {
+                    (axis::rows(self.unit, top))
+                    (axis::times(window))
+                    @for mark in self.marks.iter().filter(|mark| mark.value <= top && mark.value > 0.0) {
+                        (self.mark(*mark, top))
+                    }
+                    @for (series, classes) in self.series.iter().zip([("line-1", "bar"), ("line-2", "bar-2")]) {
+                        (self.drawn(series, top, classes))
+                    }
+                }
+            }
+        }
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.series.iter().flat_map(|series| series.values.iter().copied().flatten())
+    }
+
+    fn drawn(&self, series: &Series, top: f64, (line, bar): (&str, &str)) -> Markup {
+        let path = path::of(self.shape, &series.values, top);
+        let class = if self.shape == Shape::Bars { bar } else { line };
+        html! { @if !path.is_empty() { path class=(class) d=(path) {} } }
+    }
+
+    fn mark(&self, mark: Mark, top: f64) -> Markup {
+        let y = PreEscaped(path::number(path::height(mark.value, top)));
+        html! {
+            path.mark d={ "M" (LEFT) " " (y) "H" (RIGHT) } {}
+            text x=(RIGHT) y=(y) dy="-2" text-anchor="end" { (mark.name) " " (self.unit.text(mark.value)) }
+        }
+    }
+
+    /// The chart in words, for those who do not see it.
+    fn words(&self, window: &Window) -> String {
+        let of = |series: &Series| {
+            let known = || series.values.iter().copied().flatten();
+            let name = if self.series.len() > 1 { format!("{}: ", series.name) } else { String::new() };
+            let Some(last) = known().last() else { return format!("{name}nothing is known") };
+            let (least, most) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
+            let [last, least, most] = [last, least, most].map(|value| self.unit.text(value));
+            format!("{name}last {last}, least {least}, most {most}")
+        };
+        let series: Vec<_> = self.series.iter().map(of).collect();
+        format!("{}, {}. {}.", self.title, window.words(), series.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! The axes: lines with their values, and times in UTC.
+
+use maud::{Markup, PreEscaped, html};
+use posthaste_core::model::Timestamp;
+
+use super::path::{height, number};
+use super::{BOTTOM, HEIGHT, LEFT, RIGHT, Unit};
+use crate::recent::Window;
+
+/// Parts into which the times divide the plot.
+const TIMES: u32 = 4;
+
+/// Lines at nothing, the half and the whole, with what they mean.
+pub(super) fn rows(unit: Unit, top: f64) -> Markup {
+    html! {
+        @for value in [0.0, top / 2.0, top] {
+            @let y = PreEscaped(number(height(value, top)));
+            path.axis d={ "M" (LEFT) " " (y) "H" (RIGHT) } {}
+            text x=(LEFT - 4.0) y=(y) dy="4" text-anchor="end" { (unit.text(value)) }
+        }
+    }
+}
+
+/// Times below the plot. The last of them says that all are UTC.
+pub(super) fn times(window: &Window) -> Markup {
+    let time = window.time();
+    let length = time.end.since(time.start);
+    html! {
+        @for part in 0..=TIMES {
+            @let x = LEFT + (RIGHT - LEFT) * f64::from(part) / f64::from(TIMES);
+            @let anchor = if part == 0 { "start" } else if part == TIMES { "end" } else { "middle" };
+            text x=(PreEscaped(number(x))) y=(HEIGHT - 6.0) text-anchor=(anchor) {
+                (clock(time.start + length * part / TIMES)) @if part == TIMES { " UTC" }
+            }
+            path.axis d={ "M" (PreEscaped(number(x))) " " (BOTTOM) "v4" } {}
+        }
+    }
+}
+
+fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M")
+}

@@ -1,0 +1,97 @@
+//! Lines and bars as the paths of SVG.
+
+use std::fmt::Write;
+
+use super::{BOTTOM, LEFT, RIGHT, Shape, TOP};
+
+/// The share of its place that a bar takes.
+const BAR_SHARE: f64 = 0.8;
+
+/// The path of values over the whole width of the plot; empty if none is known.
+pub(super) fn of(shape: Shape, values: &[Option<f64>], top: f64) -> String {
+    match shape {
+        Shape::Line => line(values, top),
+        Shape::Steps => steps(values, top),
+        Shape::Bars => bars(values, top),
+    }
+}
+
+/// The height of a value.
+pub(super) fn height(value: f64, top: f64) -> f64 {
+    BOTTOM - (BOTTOM - TOP) * (value / top).clamp(0.0, 1.0)
+}
+
+/// A number with one digit after the point, or none.
+pub(super) fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
+/// A line through the middles of the points' places. A point in the middle of others of its height is left
+/// out, and one between gaps is a dash.
+fn line(values: &[Option<f64>], top: f64) -> String {
+    let (mut path, width) = (String::new(), width(values.len()));
+    let heights = heights(values.iter().copied(), top);
+    for (at, x, y) in known(&heights, width / 2.0, width) {
+        let (before, after) =
+            (neighbour(&heights, at.checked_sub(1)), neighbour(&heights, at.checked_add(1)));
+        match (before, after) {
+            (None, None) => put(&mut path, format_args!("M{} {y}h1.5", number(x))),
+            (None, Some(_)) => put(&mut path, format_args!("M{} {y}", number(x))),
+            (Some(before), Some(after)) if before == y && after == y => {}
+            (Some(_), _) => put(&mut path, format_args!("L{} {y}", number(x))),
+        }
+    }
+    path
+}
+
+/// A line over the whole place of each point.
+fn steps(values: &[Option<f64>], top: f64) -> String {
+    let (mut path, width) = (String::new(), width(values.len()));
+    let heights = heights(values.iter().copied(), top);
+    for (at, x, y) in known(&heights, 0.0, width) {
+        match neighbour(&heights, at.checked_sub(1)) {
+            None => put(&mut path, format_args!("M{} {y}", number(x))),
+            Some(before) if before == y => {}
+            Some(_) => put(&mut path, format_args!("V{y}")),
+        }
+        if neighbour(&heights, at.checked_add(1)) != Some(y) {
+            put(&mut path, format_args!("H{}", number(x + width)));
+        }
+    }
+    path
+}
+
+fn bars(values: &[Option<f64>], top: f64) -> String {
+    let (mut path, width) = (String::new(), width(values.len()));
+    let heights = heights(values.iter().map(|value| value.filter(|value| *value > 0.0)), top);
+    for (_, x, y) in known(&heights, 0.0, width) {
+        put(&mut path, format_args!("M{} {BOTTOM}V{y}h{}V{BOTTOM}z", number(x), number(width * BAR_SHARE)));
+    }
+    path
+}
+
+fn heights(values: impl Iterator<Item = Option<f64>>, top: f64) -> Vec<Option<String>> {
+    values.map(|value| value.map(|value| number(height(value, top)))).collect()
+}
+
+/// The width of a point's place.
+#[expect(clippy::cast_precision_loss, reason = "a chart has some hundred points")]
+fn width(points: usize) -> f64 {
+    (RIGHT - LEFT) / points.max(1) as f64
+}
+
+/// The heights that are known, each with its number and its place from the left.
+fn known(heights: &[Option<String>], first: f64, width: f64) -> impl Iterator<Item = (usize, f64, &str)> {
+    let places = std::iter::successors(Some(LEFT + first), move |x| Some(x + width));
+    heights.iter().enumerate().zip(places).filter_map(|((at, y), x)| Some((at, x, y.as_deref()?)))
+}
+
+fn neighbour(heights: &[Option<String>], at: Option<usize>) -> Option<&str> {
+    heights.get(at?)?.as_deref()
+}
+
+fn put(path: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a text cannot fail.
+    let _ = path.write_fmt(text);
+}

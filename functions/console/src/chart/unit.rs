@@ -1,0 +1,121 @@
+//! Units of values: how they are written, and where an axis ends.
+
+use crate::shown::number;
+
+/// The unit of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// A number of things.
+    Count,
+    /// A number for each second.
+    PerSecond,
+    /// Milliseconds.
+    Millis,
+    /// Seconds.
+    Seconds,
+    /// A share in per cent.
+    Percent,
+    /// A level of pressure: 0, 1 or 2.
+    Level,
+}
+
+/// The least end of an axis of milliseconds.
+const MILLIS_TOP_MIN: f64 = 10.0;
+
+impl Unit {
+    /// A value as it is written.
+    pub(crate) fn text(self, value: f64) -> String {
+        match self {
+            Self::Count => short(value),
+            Self::PerSecond => format!("{}/s", short(value)),
+            Self::Millis => duration(value),
+            Self::Seconds => format!("{} s", short(value)),
+            Self::Percent => format!("{} %", short(value)),
+            Self::Level => level(value).to_owned(),
+        }
+    }
+
+    /// The end of an axis on which this value has room.
+    pub(super) fn top(self, most: f64) -> f64 {
+        match self {
+            Self::Percent => 100.0,
+            Self::Level => 2.0,
+            Self::Millis => round_up(most).max(MILLIS_TOP_MIN),
+            Self::Count | Self::PerSecond | Self::Seconds => round_up(most).max(1.0),
+        }
+    }
+}
+
+/// The least of 1, 2, 4, 5 and 10, times a power of ten, that is not less than the value.
+fn round_up(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 0.0;
+    }
+    let power = 10_f64.powf(value.log10().floor());
+    let factor = [1.0, 2.0, 4.0, 5.0].into_iter().find(|factor| factor * power >= value).unwrap_or(10.0);
+    factor * power
+}
+
+/// A value with about three digits.
+fn short(value: f64) -> String {
+    if value >= 100.0 || value.fract() == 0.0 {
+        return number(whole(value));
+    }
+    let text = if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A length of time, given in milliseconds.
+fn duration(ms: f64) -> String {
+    if ms < 1_000.0 { format!("{} ms", short(ms)) } else { format!("{} s", short(ms / 1_000.0)) }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float becomes the nearest number of the type"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+fn level(value: f64) -> &'static str {
+    match whole(value) {
+        0 => "normal",
+        1 => "medium",
+        _ => "high",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_with_about_three_digits() {
+        let check = |unit: Unit, value, expected| assert_eq!(unit.text(value), expected);
+        for (value, text) in [(0.0, "0"), (0.123, "0.12"), (9.5, "9.5"), (12.34, "12.3"), (1234.5, "1,235")] {
+            check(Unit::Count, value, text);
+        }
+        check(Unit::PerSecond, 3.0, "3/s");
+        check(Unit::Millis, 12.0, "12 ms");
+        check(Unit::Millis, 55_000.0, "55 s");
+        check(Unit::Percent, 99.954, "100 %");
+        check(Unit::Percent, 0.004, "0 %");
+        for (level, word) in [(0.0, "normal"), (1.0, "medium"), (2.0, "high")] {
+            check(Unit::Level, level, word);
+        }
+    }
+
+    #[test]
+    fn an_axis_ends_at_a_round_number_above_its_values() {
+        let check = |unit: Unit, most, expected| assert_eq!(unit.top(most), expected);
+        for (most, top) in [(0.0, 1.0), (0.2, 1.0), (1.0, 1.0), (3.0, 4.0), (4.1, 5.0), (51.0, 100.0)] {
+            check(Unit::Count, most, top);
+        }
+        check(Unit::Millis, 0.3, 10.0);
+        check(Unit::Millis, 10_001.0, 20_000.0);
+        check(Unit::Percent, 3.0, 100.0);
+        check(Unit::Level, 0.0, 2.0);
+    }
+}

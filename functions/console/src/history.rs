@@ -1,0 +1,138 @@
+//! The recent past of an installation, as charts are drawn from it. `serve` has one.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use posthaste_core::model::Timestamp;
+use posthaste_core::pressure::{Level, Resource};
+
+mod answers;
+
+pub use answers::{ANSWER_BUCKETS, Answers};
+
+/// Length of a step.
+pub const STEP: Duration = Duration::from_secs(10);
+
+/// Steps that an installation has lived through.
+pub trait History: fmt::Debug + Send + Sync {
+    /// Shows each known step that begins in this time, the oldest first, with its beginning. `show` must be
+    /// quick: new steps wait for it.
+    fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step));
+}
+
+/// One step. It has a fixed size, so that a day of them has one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The number of what happened. `None` where it is not known.
+    pub counts: Option<Counts>,
+    /// The state at the step's end. `None` where nobody looked.
+    pub gauges: Option<Gauges>,
+}
+
+/// The number of what happened. A number that has no room stays at its greatest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events that an endpoint accepted.
+    pub delivered: u32,
+    /// Events of failed attempts.
+    pub failed: u32,
+    /// Dead letters that were written.
+    pub dead_lettered: u32,
+    /// How long requests to endpoints took.
+    pub answers: Answers,
+}
+
+/// The state at one time. What could not be read is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Deliveries that wait.
+    pub waiting: Option<Waiting>,
+    /// Links and subscriptions whose requests fail.
+    pub down: Option<u32>,
+    /// The pressure.
+    pub pressure: Option<Pressure>,
+}
+
+/// Deliveries in the queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Messages that are due.
+    pub due: u32,
+    /// Messages that are not due yet: retries.
+    pub later: u32,
+}
+
+/// The pressure at one time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// The highest level with consequences.
+    pub level: Level,
+    /// The wait of acknowledgements, in milliseconds.
+    pub tarpit_ms: u32,
+    readings: [Option<Reading>; Resource::ALL.len()],
+}
+
+/// A resource at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The reading, in the resource's own unit.
+    pub value: u32,
+    /// The level.
+    pub level: Level,
+}
+
+impl Counts {
+    /// Adds another part of the same step, or another step.
+    pub fn add(&mut self, other: &Self) {
+        self.delivered = self.delivered.saturating_add(other.delivered);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.dead_lettered = self.dead_lettered.saturating_add(other.dead_lettered);
+        self.answers.add(&other.answers);
+    }
+}
+
+impl Pressure {
+    /// The pressure before any resource was read.
+    pub fn new(level: Level, tarpit_ms: u32) -> Self {
+        Self { level, tarpit_ms, ..Self::default() }
+    }
+
+    /// The reading of a resource, if it could be read.
+    pub fn reading(&self, resource: Resource) -> Option<Reading> {
+        self.readings[place(resource)]
+    }
+
+    /// The same with the reading of a resource.
+    #[must_use]
+    pub fn with(mut self, resource: Resource, reading: Reading) -> Self {
+        self.readings[place(resource)] = Some(reading);
+        self
+    }
+}
+
+/// The place of a resource in an array of all of them.
+const fn place(resource: Resource) -> usize {
+    resource as usize
+}
+
+/// A count with as much room as a step has.
+pub fn count(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_resource_has_a_place_of_its_own() {
+        let places: Vec<_> = Resource::ALL.into_iter().map(place).collect();
+        assert_eq!(places, (0..Resource::ALL.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_step_has_a_size_that_is_known() {
+        assert_eq!(size_of::<Step>(), 316);
+    }
+}

@@ -1,0 +1,83 @@
+//! The state of the installation at a glance, and over the last hour.
+
+pub(crate) mod charts;
+mod first_steps;
+mod tiles;
+
+use futures_util::future::{join, join3};
+use maud::{Markup, html};
+use posthaste_core::api::{LinkView, LinksView, PressureView, ReplayPage, TopicPage};
+
+use self::tiles::Tiles;
+use crate::access::Visit;
+use crate::api::{Refusal, Target};
+use crate::page::{Page, Section};
+use crate::pages::links::{is_down, target};
+use crate::recent::Recent;
+use crate::router::{Console, PATH, Pages};
+
+/// Hours that the page shows.
+const HOURS: u32 = 1;
+
+/// Links that the page names.
+const LINKS_NAMED_MAX: usize = 5;
+
+/// The page.
+pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
+    let topics = pages.api.get(Target::new(&["topics"]).query("limit", Some(1)));
+    let (topics, seen) = join(topics, see(&pages)).await;
+    let recent = pages.history.as_deref().map(|history| Recent::read(history, HOURS, visit.now));
+    let body = html! {
+        @if topics.is_ok_and(|topics: TopicPage| topics.topics.is_empty() && topics.unreadable.is_empty()) {
+            (first_steps::section())
+        }
+        section #overview data-live aria-label="Overview" {
+            (Tiles { seen: &seen, recent: recent.as_ref() }.render())
+            @if let Ok(links) = &seen.links { (down(links)) }
+            @if let Some(recent) = &recent { (charts::section(recent)) } @else { (without_history(&pages)) }
+        }
+    };
+    Page::new("Overview", body).of(Section::Overview)
+}
+
+/// What the API says now. A part that it cannot answer leaves the others as they are.
+struct Seen {
+    pressure: Result<PressureView, Refusal>,
+    links: Result<LinksView, Refusal>,
+    replays: Result<ReplayPage, Refusal>,
+}
+
+async fn see(pages: &Console) -> Seen {
+    let active = Target::new(&["replays"]).query("active", Some(true));
+    let [pressure, links] = ["pressure", "links"].map(|resource| Target::new(&[resource]));
+    let asked = join3(pages.api.get(pressure), pages.api.get(links), pages.api.get(active));
+    let (pressure, links, replays) = asked.await;
+    Seen { pressure, links, replays }
+}
+
+/// The first links that are down.
+fn down(links: &LinksView) -> Markup {
+    let down: Vec<&LinkView> = links.links.iter().filter(|link| is_down(link)).collect();
+    html! {
+        @if !down.is_empty() {
+            h2 { "Down now" }
+            ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target(link)) } } }
+            @if down.len() > LINKS_NAMED_MAX { p { a href={ (PATH) "/links" } { "All links" } } }
+        }
+    }
+}
+
+/// What the page cannot know where nobody keeps a history.
+fn without_history(pages: &Console) -> Markup {
+    html! {
+        h2 { "Over time" }
+        p {
+            "Rates, durations and charts are not shown here: on AWS no process sees all deliveries. "
+            @if let Some(url) = &pages.dashboard_url {
+                "The " a href=(url) rel="noreferrer" { "CloudWatch dashboard" } " shows them."
+            } @else {
+                "The metrics in CloudWatch have them."
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What producers get now, and how old the state is.
+
+use maud::{Markup, html};
+use posthaste_core::api::{PressureFreshness, PressureView};
+use posthaste_core::pressure::Tier;
+
+use super::{level_badge, wait};
+use crate::shown::time;
+
+/// The state as a whole.
+pub(super) fn section(view: &PressureView) -> Markup {
+    html! {
+        @if !view.monitored { p.problem { "Resources are not monitored: no producer is slowed or refused." } }
+        dl.facts {
+            dt { "Level" }
+            dd { (level_badge(view.level)) @if let Some(since) = &view.since { " since " (time(since.0)) } }
+            dt { "Measured" }
+            dd {
+                @if let Some(at) = &view.polled_at { (time(at.0)) ": " }
+                (freshness(view.freshness))
+            }
+            @if let Some(next) = &view.next_tarpit {
+                dt { "Tarpit after the next poll" }
+                dd { (wait(*next)) ", if that finds the same" }
+            }
+        }
+        h2 { "What producers get" }
+        (producers(view))
+    }
+}
+
+fn freshness(freshness: PressureFreshness) -> Markup {
+    let (class, word, meaning) = match freshness {
+        PressureFreshness::Current => ("good", "current", "the state counts"),
+        PressureFreshness::Stale => (
+            "warn",
+            "stale",
+            "the monitor has missed polls; no producer is refused, and those that waited wait for the first step",
+        ),
+        PressureFreshness::Forgotten => (
+            "bad",
+            "forgotten",
+            "the monitor has written nothing for 15 minutes; producers are treated as at normal",
+        ),
+        PressureFreshness::Missing => {
+            ("warn", "missing", "the monitor has written nothing yet; producers are treated as at normal")
+        }
+        PressureFreshness::Unreadable => {
+            ("bad", "unreadable", "the state cannot be read; producers are treated as at normal")
+        }
+    };
+    html! { span class={ "badge " (class) } { (word) } " " span.hint { (meaning) } }
+}
+
+fn producers(view: &PressureView) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="What producers get" {
+            table {
+                thead { tr { th scope="col" { "Tier" } th scope="col" { "Producers" } th scope="col" { "Answer" } } }
+                tbody {
+                    @for tier in Tier::ALL {
+                        tr {
+                            th scope="row" { (tier.as_str()) }
+                            td { (who(tier)) }
+                            td { (treatment(view, tier)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+const fn who(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Internal => "those that must go on",
+        Tier::Standard => "usual ones",
+        Tier::Bulk => "imports and replays",
+    }
+}
+
+fn treatment(view: &PressureView, tier: Tier) -> Markup {
+    html! {
+        @if view.refused_tiers.contains(&tier) {
+            span.badge.bad { "refused" } " with 503 and " code { "Retry-After" }
+        } @else if view.delayed_tiers.contains(&tier) {
+            span.badge.warn { "waits" } " " (wait(view.tarpit))
+            " for each acknowledgement. On AWS: 429 with this " code { "Retry-After" }
+        } @else {
+            span.badge.good { "accepted" } " at once"
+        }
+    }
+}

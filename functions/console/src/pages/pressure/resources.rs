@@ -1,0 +1,116 @@
+//! The resources, each with its reading and what follows from it.
+
+use maud::{Markup, html};
+use posthaste_core::api::{PressureResource, PressureView};
+use posthaste_core::pressure::{Measure, Resource, Tier};
+
+use super::level_badge;
+use crate::chart::{Chart, Mark, Shape, Unit};
+use crate::recent::Recent;
+use crate::shown::{foreign, number, time};
+
+/// The table.
+pub(super) fn table(view: &PressureView) -> Markup {
+    html! {
+        h2 { "Resources" }
+        @if view.resources.is_empty() {
+            p.empty { "No resource has been read yet." }
+        } @else {
+            div.scroll tabindex="0" role="region" aria-label="Resources" {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "Resource" }
+                            th scope="col" { "Level" }
+                            th.number scope="col" { "Reading" }
+                            th.number scope="col" { "Normal below" }
+                            th.number scope="col" { "Medium from" }
+                            th.number scope="col" { "High from" }
+                            th.number scope="col" { "Polls" }
+                            th scope="col" { "Refused" }
+                            th scope="col" { "Other measures" }
+                        }
+                    }
+                    tbody { @for resource in &view.resources { (row(resource)) } }
+                }
+            }
+        }
+    }
+}
+
+fn row(it: &PressureResource) -> Markup {
+    let thresholds = [it.thresholds.normal, it.thresholds.medium, it.thresholds.high];
+    html! {
+        tr {
+            th scope="row" { code { (it.resource) } br; span.hint { (meaning(it.resource)) } }
+            td {
+                (level_badge(it.level))
+                @if !it.acts { " " span.hint { "without consequences" } }
+                br;
+                span.hint { "since " (time(it.since.0)) }
+            }
+            td.number { (number(it.reading)) br; span.hint { (foreign(&it.unit)) } }
+            @for threshold in thresholds { td.number { (number(threshold)) } }
+            td.number { (polls(it)) }
+            td { (refused(it.refused_from)) }
+            td { (measures(&it.measures)) }
+        }
+    }
+}
+
+fn meaning(resource: Resource) -> &'static str {
+    match resource {
+        Resource::SubmissionQueue => "deliveries that are due",
+        Resource::VersionBuckets => "publishes that wait for the disk",
+        Resource::BatchPoints => "batches on their way to the disk",
+        Resource::DatabaseDisk => "the disk with the data folder, or on AWS messages in flight",
+        Resource::LogDisk => "the disk with the journal",
+        Resource::ProcessMemory => "memory of this program",
+        Resource::SystemMemory => "memory of the machine",
+        Resource::DeadLetterBacklog => "dead letters that are not stored yet",
+        Resource::DrainTime => "time until the due deliveries are sent",
+    }
+}
+
+fn polls(it: &PressureResource) -> Markup {
+    html! {
+        (number(it.polls.into()))
+        @if let Some(depth) = it.history_depth {
+            " of " (number(depth.into()))
+            @if it.history_passed == Some(true) { br; span.hint { "passed" } }
+        }
+    }
+}
+
+fn refused(from: Option<Tier>) -> Markup {
+    html! {
+        @match from {
+            Some(from) => { span.badge.bad { (from.as_str()) } @if from != Tier::Bulk { " and below" } }
+            None => { "nobody" }
+        }
+    }
+}
+
+fn measures(measures: &[Measure]) -> Markup {
+    let words = measures.iter().map(|measure| match measure {
+        Measure::TrimCaches => "empties caches",
+        Measure::FlushDns => "forgets host names",
+        Measure::Dehydrate => "stores events beside their messages",
+        Measure::Alarm => "alarm",
+    });
+    html! { (words.collect::<Vec<_>>().join(", ")) }
+}
+
+/// The readings of a resource over time. The thresholds are drawn where it comes near them.
+pub(super) fn chart(it: &PressureResource, recent: &Recent) -> Chart {
+    let of =
+        |resource: Resource| recent.gauge(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()));
+    let unit = match it.resource {
+        resource if resource.is_percentage() => Unit::Percent,
+        Resource::DrainTime => Unit::Seconds,
+        _ => Unit::Count,
+    };
+    let marks = [("medium", it.thresholds.medium), ("high", it.thresholds.high)];
+    let marks = marks.map(|(name, value)| Mark { name, value: f64::from(crate::history::count(value)) });
+    Chart::new(it.resource.as_str(), unit, Shape::Line).with("reading", of(it.resource)).marked(marks)
+}

@@ -1,0 +1,193 @@
+//! The last hours of the history, in the points of a chart.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use posthaste_core::model::Timestamp;
+use posthaste_core::pressure::Resource;
+
+use crate::history::{Counts, Gauges, History, Pressure, STEP, Waiting};
+
+/// Points of a chart.
+const POINTS: u32 = 180;
+
+/// Steps of the last minute.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A time that is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    hours: u32,
+    from: Timestamp,
+    point: Duration,
+}
+
+impl Window {
+    /// The last hours. The window ends with the point that has begun, so that most of it stays the same when
+    /// it is drawn anew.
+    pub(crate) fn last(hours: u32, now: Timestamp) -> Self {
+        let point = Duration::from_hours(u64::from(hours)) / POINTS;
+        let point_ms = millis(point);
+        let end_ms = (now.as_millis() / point_ms + 1) * point_ms;
+        let from = Timestamp::from_millis(end_ms.saturating_sub(point_ms * u64::from(POINTS)));
+        Self { hours, from, point }
+    }
+
+    /// Its beginning and its end.
+    pub(crate) fn time(&self) -> Range<Timestamp> {
+        self.from..self.from + self.point * POINTS
+    }
+
+    /// The window in words.
+    pub(crate) fn words(&self) -> String {
+        match self.hours {
+            1 => "the last hour".to_owned(),
+            hours => format!("the last {hours} hours"),
+        }
+    }
+
+    /// The number of a step's point.
+    fn place(&self, at: Timestamp) -> usize {
+        usize::try_from(at.since(self.from).as_millis() / self.point.as_millis()).unwrap_or(usize::MAX)
+    }
+}
+
+/// The steps of a window, added up point by point.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    pub(crate) window: Window,
+    /// All of the window.
+    pub(crate) total: Sum,
+    /// The last minute.
+    pub(crate) minute: Sum,
+    /// The newest state.
+    pub(crate) now: Gauges,
+    points: Vec<Point>,
+}
+
+/// Steps of which the counts are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    pub(crate) counts: Counts,
+    steps: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Point {
+    sum: Sum,
+    gauges: Gauges,
+}
+
+impl Recent {
+    /// Reads a window that ends now.
+    pub(crate) fn read(history: &dyn History, hours: u32, now: Timestamp) -> Self {
+        let window = Window::last(hours, now);
+        let points = vec![Point::default(); POINTS as usize];
+        let (total, minute, newest) = (Sum::default(), Sum::default(), Gauges::default());
+        let mut recent = Self { window, total, minute, now: newest, points };
+        history.each(window.time(), &mut |at, step| {
+            let Some(point) = recent.points.get_mut(window.place(at)) else { return };
+            if let Some(counts) = &step.counts {
+                point.sum.add(counts);
+                recent.total.add(counts);
+                if now.since(at) <= MINUTE + STEP {
+                    recent.minute.add(counts);
+                }
+            }
+            if let Some(gauges) = &step.gauges {
+                point.gauges = greatest(point.gauges, *gauges);
+                recent.now = *gauges;
+            }
+        });
+        recent
+    }
+
+    /// A value for each point of which the counts are known.
+    pub(crate) fn counted(&self, value: impl Fn(&Sum) -> Option<f64>) -> Vec<Option<f64>> {
+        self.points
+            .iter()
+            .map(|point| Some(&point.sum).filter(|sum| sum.steps > 0).and_then(&value))
+            .collect()
+    }
+
+    /// The greatest value of a gauge at each point where it is known.
+    pub(crate) fn gauge(&self, value: impl Fn(&Gauges) -> Option<f64>) -> Vec<Option<f64>> {
+        self.points.iter().map(|point| value(&point.gauges)).collect()
+    }
+}
+
+impl Sum {
+    fn add(&mut self, counts: &Counts) {
+        self.counts.add(counts);
+        self.steps += 1;
+    }
+
+    /// Whether anything is known.
+    pub(crate) const fn is_known(&self) -> bool {
+        self.steps > 0
+    }
+
+    /// A number of the counts for each second. `None` without a step.
+    pub(crate) fn rate(&self, count: u32) -> Option<f64> {
+        self.is_known().then(|| f64::from(count) / (f64::from(self.steps) * STEP.as_secs_f64()))
+    }
+
+    /// The share of attempts that succeeded, in per cent. `None` without an attempt.
+    pub(crate) fn success_percent(&self) -> Option<f64> {
+        let Counts { delivered, failed, .. } = self.counts;
+        let [delivered, failed] = [delivered, failed].map(f64::from);
+        (delivered + failed > 0.0).then(|| 100.0 * delivered / (delivered + failed))
+    }
+}
+
+/// The greater of each gauge.
+fn greatest(one: Gauges, other: Gauges) -> Gauges {
+    let waiting = |one: Waiting, other: Waiting| Waiting {
+        due: one.due.max(other.due),
+        later: one.later.max(other.later),
+    };
+    Gauges {
+        waiting: either(one.waiting, other.waiting, waiting),
+        down: one.down.max(other.down),
+        pressure: either(one.pressure, other.pressure, greatest_pressure),
+    }
+}
+
+fn greatest_pressure(one: Pressure, other: Pressure) -> Pressure {
+    let (level, tarpit_ms) = (one.level.max(other.level), one.tarpit_ms.max(other.tarpit_ms));
+    let higher = Resource::ALL.into_iter().filter_map(|resource| {
+        let (one, other) = (one.reading(resource), other.reading(resource));
+        Some((resource, either(one, other, |one, other| if one.value > other.value { one } else { other })?))
+    });
+    let most = Pressure::new(level, tarpit_ms);
+    higher.fold(most, |pressure, (resource, reading)| pressure.with(resource, reading))
+}
+
+fn either<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(both(one, other)),
+        (one, other) => one.or(other),
+    }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_ends_with_the_point_that_has_begun() {
+        let check = |hours, now_ms: u64, from_ms: u64, end_ms: u64| {
+            let time = Window::last(hours, Timestamp::from_millis(now_ms)).time();
+            assert_eq!((time.start.as_millis(), time.end.as_millis()), (from_ms, end_ms));
+        };
+        // Points of 20 s in an hour, and of 8 minutes in a day.
+        check(1, 7_200_000, 3_620_000, 7_220_000);
+        check(1, 7_219_999, 3_620_000, 7_220_000);
+        check(24, 172_800_000, 86_880_000, 173_280_000);
+        check(1, 1, 0, 3_600_000);
+    }
+}

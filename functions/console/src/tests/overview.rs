@@ -1,0 +1,131 @@
+//! The overview.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use posthaste_core::model::Timestamp;
+use posthaste_core::pressure::{Level, PressureState, Resource};
+use posthaste_core::stored::PRESSURE_KEY;
+use posthaste_ports::Clock;
+use serde_json::json;
+use url::Url;
+
+use super::World;
+use crate::history::{Counts, Gauges, History, Pressure, Reading, STEP, Step, Waiting};
+
+/// The same step, for the last ten minutes.
+#[derive(Debug)]
+pub(super) struct Steady {
+    pub(super) until: Timestamp,
+    pub(super) step: Step,
+}
+
+impl History for Steady {
+    fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step)) {
+        for steps_before in (1..=60).rev() {
+            let at = Timestamp::from_millis(self.until.as_millis() - STEP.as_secs() * 1_000 * steps_before);
+            if time.contains(&at) {
+                show(at, &self.step);
+            }
+        }
+    }
+}
+
+pub(super) fn step() -> Step {
+    let mut counts = Counts { delivered: 120, failed: 30, dead_lettered: 2, ..Counts::default() };
+    (0..99).for_each(|_| counts.answers.note(12.0));
+    (0..2).for_each(|_| counts.answers.note(900.0));
+    let reading = Reading { value: 3_900, level: Level::Normal };
+    let gauges = Gauges {
+        waiting: Some(Waiting { due: 3_900, later: 17 }),
+        down: Some(1),
+        pressure: Some(Pressure::new(Level::Medium, 15_000).with(Resource::SubmissionQueue, reading)),
+    };
+    Step { counts: Some(counts), gauges: Some(gauges) }
+}
+
+/// A world with a history, in which there is a topic.
+async fn world() -> World {
+    let world = World::new().changed(|console, world| {
+        console.with_history(Arc::new(Steady { until: world.clock.now(), step: step() }))
+    });
+    world.sign_in_well().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    world
+}
+
+#[tokio::test]
+async fn the_last_hour_is_shown_in_figures_and_charts() {
+    let world = world().await;
+    let page = world.get("/console").await;
+    page.has(&["12/s", "7,200 in the last hour", "80 %", "1,800 of 9,000 attempts failed", "3,900"]);
+    page.has(&["17 wait for a retry", ">120</span>", "every link answers", "data-live"]);
+    page.has(&["Deliveries and failed attempts, the last hour. delivered: last 12/s, least 12/s, most 12/s"]);
+    page.has(&["Pressure, the last hour. last medium", "last 15 s, least 15 s, most 15 s"]);
+    page.has_not(&["First steps", "CloudWatch", "style="]);
+    assert!(page.html.len() < 30_000, "{}", page.html.len());
+}
+
+#[tokio::test]
+async fn what_fails_now_is_named_with_links_to_its_page() {
+    let world = world().await;
+    let mut pressure = PressureState::normal(world.clock.now());
+    let resource = json!({
+        "resource": "drain-time", "level": "medium", "since": 0, "reading": 70, "readAt": 0,
+        "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "acts": true, "polls": 40,
+        "refusedFrom": "standard", "tarpits": true,
+    });
+    pressure.tarpit_ms = 15_000;
+    pressure.resources = vec![serde_json::from_value(resource).unwrap()];
+    world.state.write(PRESSURE_KEY, pressure.render());
+    world.fail_link("https://billing.example.com:443").await;
+    let page = world.get("/console").await;
+    page.has(&["badge warn", "refused: standard, bulk", "the tarpit makes producers wait 15 s"]);
+    page.has(&["Down now", "https://billing.example.com:443", r#"href="/console/links""#]);
+}
+
+#[tokio::test]
+async fn without_a_history_the_page_says_what_it_cannot_know() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    let page = world.get("/console").await;
+    page.has(&["Waiting", "Links down", "Pressure", "Replays", "The metrics in CloudWatch have them"]);
+    page.has_not(&["<svg", "The last hour"]);
+    let url =
+        Url::parse("https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dashboards/dashboard/x");
+    let url = url.unwrap();
+    let world = World::new().changed(|console, _| console.with_dashboard(Some(url)));
+    world.sign_in_well().await;
+    world
+        .get("/console")
+        .await
+        .has(&[r##"href="https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dash"##]);
+}
+
+#[tokio::test]
+async fn replays_that_are_under_way_are_counted() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
+    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
+    let replay =
+        crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "dead-letters", "replay"]);
+    world.api.post::<serde_json::Value>(replay).await.unwrap();
+    world.get("/console").await.has(&[r#"Replays</a></h2><p class="figure">1</p>"#]);
+}
+
+#[tokio::test]
+async fn before_the_first_topic_the_page_leads_to_it() {
+    let world = World::signed_in().await;
+    let page = world.get("/console").await;
+    page.has(&["First steps", r#"href="/console/topics/new""#, "/topics/orders/events", "aeg-sas-key"]);
+    world.put(&["topics", "orders"], json!({})).await;
+    world.get("/console").await.has_not(&["First steps"]);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_leaves_what_is_known_from_memory() {
+    let world = world().await;
+    world.state.write(PRESSURE_KEY, "not json");
+    world.get("/console").await.has(&["Pressure, the last hour", "7,200 in the last hour"]);
+}

@@ -1,0 +1,77 @@
+//! The last day of the server in memory, for the console's charts: what was counted in each step of 10 s, and
+//! how things stood at its end. What is older than the start comes from the delivery log.
+
+mod backfill;
+mod ring;
+mod sampler;
+
+use std::sync::Arc;
+
+use posthaste_console::history::STEP;
+use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
+use posthaste_ports::{Clock, QueueName};
+use posthaste_system::SystemClock;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::backfill::Backfill;
+use self::ring::Ring;
+use self::sampler::Sampler;
+use super::adapters::Adapters;
+use super::metrics::Totals;
+use super::schedule::on_the_clock;
+use super::settings::ServeSettings;
+
+type EmbeddedSampler = Sampler<StateStore, LocalQueue<SystemClock>, SystemClock>;
+
+/// The history, wired.
+pub(super) struct Embedded {
+    ring: Arc<Ring>,
+    sampler: Arc<EmbeddedSampler>,
+    backfill: Backfill<FileStore, SystemClock>,
+}
+
+impl Embedded {
+    pub(super) fn wire(
+        settings: &ServeSettings,
+        local: &Local<SystemClock>,
+        adapters: &Adapters<'_>,
+        totals: Arc<Totals>,
+    ) -> Self {
+        let ring = Arc::new(Ring::default());
+        let sampler = Sampler::new(
+            Arc::clone(&ring),
+            totals,
+            (local.state(), local.queue(QueueName::Deliveries)),
+            adapters.links.clone(),
+            SystemClock,
+        );
+        let backfill = Backfill {
+            ring: Arc::clone(&ring),
+            log: adapters.delivery_log.clone(),
+            delay: settings.manage.log.delay,
+            clock: SystemClock,
+        };
+        Self { ring, sampler: Arc::new(sampler), backfill }
+    }
+
+    /// The steps, as the console reads them.
+    pub(super) fn steps(&self) -> Arc<Ring> {
+        Arc::clone(&self.ring)
+    }
+
+    /// Starts the schedule, and fills what is older than now.
+    pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        let sampler = Arc::clone(&self.sampler);
+        tasks.spawn(on_the_clock("history", STEP, SystemClock, stop.clone(), move || {
+            let sampler = Arc::clone(&sampler);
+            async move { sampler.sample().await }
+        }));
+        let (backfill, stop, start) = (self.backfill.clone(), stop.clone(), SystemClock.now());
+        tasks.spawn(async move {
+            stop.run_until_cancelled(backfill.run(start)).await;
+            // A task that ends is a fault of the server.
+            stop.cancelled().await;
+        });
+    }
+}

@@ -1,0 +1,214 @@
+//! What happened before the start, from the delivery log, so that a restart does not empty the charts.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_console::history::{Counts, STEP};
+use posthaste_core::delivery_log::{Kind, LogResult, Record, RecordFilter};
+use posthaste_core::model::Timestamp;
+use posthaste_delivery_log::{DeliveryLog, LogError};
+use posthaste_ports::{Clock, ObjectStore};
+
+use super::ring::{Ring, STEPS_MAX, number};
+
+/// Most records that are read, the newest first.
+const RECORDS_MAX: usize = 100_000;
+
+/// Longest time for reading them. A page that begins just before its end is still read.
+const TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Records that are in memory at once.
+const PAGE_RECORDS: usize = 5_000;
+
+/// Fills the ring from the log.
+#[derive(Debug, Clone)]
+pub(super) struct Backfill<S, C> {
+    pub(super) ring: Arc<Ring>,
+    pub(super) log: DeliveryLog<S>,
+    /// The time after which every record has come into the log.
+    pub(super) delay: Duration,
+    pub(super) clock: C,
+}
+
+impl<S: ObjectStore, C: Clock> Backfill<S, C> {
+    /// Fills the day before `start`, as far as the bounds allow. The newest comes first.
+    pub(super) async fn run(&self, start: Timestamp) {
+        // The last records of the process before this one are still on their way.
+        self.clock.sleep(self.delay).await;
+        if let Err(error) = self.fill(start).await {
+            let error = &error as &dyn Error;
+            tracing::warn!(error, "the console's charts begin now: the delivery log could not be read");
+        }
+    }
+
+    async fn fill(&self, start: Timestamp) -> Result<(), LogError> {
+        let until = self.clock.monotonic() + TIME_MAX;
+        let Some(begins) = self.log.begins().await? else { return Ok(()) };
+        let day_ms = STEP.as_secs() * 1_000 * STEPS_MAX as u64;
+        let from = begins.max(Timestamp::from_millis(start.as_millis().saturating_sub(day_ms)));
+        let mut filter = RecordFilter {
+            from: Some(from),
+            to: Some(start),
+            without_payload: true,
+            ..RecordFilter::default()
+        };
+        let (mut tally, mut records) = (Tally::new(start), 0);
+        while records < RECORDS_MAX && self.clock.monotonic() < until {
+            let page = self.log.list(&filter, PAGE_RECORDS, || self.clock.monotonic() < until).await?;
+            records += page.records.len();
+            page.records.iter().for_each(|record| tally.note(record));
+            let Some(next) = page.next else {
+                tally.put(&self.ring, number(from));
+                return Ok(());
+            };
+            tally.put(&self.ring, number(next.time) + 1);
+            filter.after = Some(next);
+        }
+        Ok(())
+    }
+}
+
+/// Steps that are not in the ring yet.
+struct Tally {
+    steps: BTreeMap<u64, Counts>,
+    /// The step above the next one that goes into the ring.
+    end: u64,
+    /// The last request. Events of a batch have one, and their records lie side by side.
+    request: Option<(Timestamp, String)>,
+}
+
+impl Tally {
+    fn new(start: Timestamp) -> Self {
+        Self { steps: BTreeMap::new(), end: number(start) + 1, request: None }
+    }
+
+    fn note(&mut self, record: &Record) {
+        let counts = self.steps.entry(number(record.time)).or_default();
+        match (record.kind, record.result) {
+            (Kind::Attempt, LogResult::Delivered) => counts.delivered = counts.delivered.saturating_add(1),
+            (Kind::Attempt, _) => counts.failed = counts.failed.saturating_add(1),
+            (Kind::DeadLettered, _) => counts.dead_lettered = counts.dead_lettered.saturating_add(1),
+            _ => return,
+        }
+        let request = record.webhook_id.clone().map(|id| (record.time, id));
+        if let Some(duration_ms) = record.duration_ms.filter(|_| request.is_none() || request != self.request)
+        {
+            counts.answers.note(duration_ms.into());
+        }
+        self.request = request;
+    }
+
+    /// Puts the steps from this one on into the ring, also those in which nothing happened: they are known.
+    fn put(&mut self, ring: &Ring, first: u64) {
+        for number in (first..self.end).rev() {
+            ring.add_counts(number, &self.steps.remove(&number).unwrap_or_default());
+        }
+        self.end = self.end.min(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::tests::known;
+    use super::*;
+    use posthaste_console::history::{History, Step};
+    use posthaste_core::delivery_log::{FileKey, FileName, LogHour};
+    use posthaste_delivery_log::{RowGroups, write_file};
+    use posthaste_testkit::ManualClock;
+    use posthaste_testkit::memory::MemoryStore;
+
+    /// 2023-11-14 22:13:20 UTC.
+    const START_SECS: u64 = 1_700_000_000;
+    const START: Timestamp = Timestamp::from_millis(START_SECS * 1_000);
+
+    fn record(secs_before: u64, n: usize, kind: Kind, result: LogResult) -> Record {
+        Record {
+            record_id: format!("{n:032x}"),
+            time: Timestamp::from_millis((START_SECS - secs_before) * 1_000),
+            kind,
+            result,
+            topic: "orders".to_owned(),
+            subscription: "billing".to_owned(),
+            delivery_key: format!("{n}-0"),
+            webhook_id: Some(format!("msg_{n}")),
+            duration_ms: Some(20),
+            ..Record::default()
+        }
+    }
+
+    /// The ring after a start, with these records in the log.
+    async fn filled(records: &[Record]) -> Arc<Ring> {
+        let store = MemoryStore::default();
+        let hours: std::collections::BTreeSet<_> = records.iter().map(|it| LogHour::of(it.time)).collect();
+        for hour in hours {
+            let of_hour: Vec<_> = records.iter().filter(|it| LogHour::of(it.time) == hour).cloned().collect();
+            let key = FileKey { hour, name: FileName::Fresh { minute: 0, id: "a".to_owned() } }.render();
+            store.write(&key, write_file(&of_hour, RowGroups::default()).unwrap());
+        }
+        let (ring, clock) = (Arc::new(Ring::default()), ManualClock::new(START));
+        let log = DeliveryLog::new(store);
+        let backfill = Backfill { ring: Arc::clone(&ring), log, delay: Duration::ZERO, clock };
+        backfill.run(START).await;
+        ring
+    }
+
+    #[tokio::test]
+    async fn steps_before_the_start_have_what_the_log_has_also_where_that_is_nothing() {
+        let attempt = |secs_before, n, result| record(secs_before, n, Kind::Attempt, result);
+        let ring = filled(&[
+            attempt(25, 1, LogResult::Delivered),
+            attempt(25, 2, LogResult::Retry),
+            attempt(24, 3, LogResult::DeadLettered),
+            record(24, 4, Kind::DeadLettered, LogResult::DeadLettered),
+            record(23, 5, Kind::Held, LogResult::Held),
+            attempt(90_000, 6, LogResult::Delivered),
+            attempt(3, 7, LogResult::Delivered),
+        ])
+        .await;
+        let mut steps = Vec::<Step>::new();
+        let time = Timestamp::from_millis((START_SECS - 40) * 1_000)..START;
+        ring.each(time, &mut |_, step| steps.push(*step));
+        let counts: Vec<_> = steps
+            .iter()
+            .map(|step| step.counts.map(|it| (it.delivered, it.failed, it.dead_lettered)).unwrap())
+            .collect();
+        assert_eq!(counts, [(0, 0, 0), (1, 2, 1), (0, 0, 0), (1, 0, 0)]);
+        // A day, and the step in which the start is.
+        let all = known(&ring, 0..START_SECS + 10);
+        assert_eq!((all.len(), all.last()), (STEPS_MAX, Some(&(START_SECS, 0))));
+    }
+
+    #[tokio::test]
+    async fn a_request_counts_once_however_many_events_it_had() {
+        let mut batch: Vec<_> = (0..5).map(|n| record(5, n, Kind::Attempt, LogResult::Delivered)).collect();
+        batch.iter_mut().for_each(|record| record.webhook_id = Some("msg_batch".to_owned()));
+        let ring = filled(&batch).await;
+        let mut answers = Vec::new();
+        let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
+        ring.each(time, &mut |_, step| answers.extend(step.counts.map(|it| (it.delivered, it.answers))));
+        let mut one = posthaste_console::history::Answers::default();
+        one.note(20.0);
+        assert_eq!(answers, [(5, one)]);
+    }
+
+    #[tokio::test]
+    async fn what_the_bound_leaves_out_stays_unknown() {
+        let records: Vec<_> = (0..RECORDS_MAX + 10_000)
+            .map(|n| record(n as u64 / 100, n, Kind::Attempt, LogResult::Delivered))
+            .collect();
+        let ring = filled(&records).await;
+        let all = known(&ring, 0..START_SECS + 100);
+        let counted: u32 = all.iter().map(|(_, delivered)| delivered).sum();
+        // 100 in a second: 1000 s, of which the oldest step may be known in part and is left out.
+        assert!((98..=101).contains(&all.len()), "{}", all.len());
+        assert!(all[1..all.len() - 1].iter().all(|(_, delivered)| *delivered == 1000), "{all:?}");
+        assert!(counted as usize <= RECORDS_MAX);
+    }
+
+    #[tokio::test]
+    async fn an_empty_log_says_nothing() {
+        assert_eq!(known(&*filled(&[]).await, 0..START_SECS + 100), []);
+    }
+}

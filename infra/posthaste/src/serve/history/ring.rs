@@ -1,0 +1,131 @@
+//! The steps of the last day, in a ring.
+
+use std::ops::Range;
+
+use parking_lot::Mutex;
+use posthaste_console::history::{Counts, Gauges, History, STEP, Step};
+use posthaste_core::model::Timestamp;
+
+/// Steps that are kept: 24 hours. With 328 bytes each they take 2.8 MB, whatever happens in them.
+pub(super) const STEPS_MAX: usize = 8_640;
+
+/// The ring. Steps of one place follow each other a day apart, and the newest of them is kept.
+#[derive(Debug)]
+pub(crate) struct Ring(Mutex<Box<[Slot]>>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// The number of the step since 1970.
+    number: u64,
+    step: Step,
+}
+
+impl Default for Ring {
+    fn default() -> Self {
+        Self(Mutex::new(vec![Slot::default(); STEPS_MAX].into_boxed_slice()))
+    }
+}
+
+impl Ring {
+    /// Adds what was counted in a part of a step.
+    pub(super) fn add_counts(&self, number: u64, counts: &Counts) {
+        self.change(number, |step| step.counts.get_or_insert_default().add(counts));
+    }
+
+    /// Keeps how things stood at the end of a step.
+    pub(super) fn set_gauges(&self, number: u64, gauges: Gauges) {
+        self.change(number, |step| step.gauges = Some(gauges));
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut Step)) {
+        let mut slots = self.0.lock();
+        let slot = &mut slots[place(number)];
+        if slot.number < number {
+            *slot = Slot { number, step: Step::default() };
+        }
+        if slot.number == number {
+            change(&mut slot.step);
+        }
+    }
+}
+
+impl History for Ring {
+    fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step)) {
+        let [first, end] = [time.start, time.end].map(|at| at.as_millis().div_ceil(step_ms()));
+        // Only the last day before the end can be there. The number 0 is that of an empty place.
+        let first = first.max(end.saturating_sub(STEPS_MAX as u64)).max(1);
+        let slots = self.0.lock();
+        for number in first..end {
+            let slot = &slots[place(number)];
+            if slot.number == number {
+                show(Timestamp::from_millis(number * step_ms()), &slot.step);
+            }
+        }
+    }
+}
+
+/// The number of the step that has this time.
+pub(super) fn number(at: Timestamp) -> u64 {
+    at.as_millis() / step_ms()
+}
+
+fn place(number: u64) -> usize {
+    usize::try_from(number % STEPS_MAX as u64).unwrap_or_default()
+}
+
+fn step_ms() -> u64 {
+    STEP.as_secs() * 1_000
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn delivered(delivered: u32) -> Counts {
+        Counts { delivered, ..Counts::default() }
+    }
+
+    /// The known steps of a time: each with its beginning in seconds, and what was delivered.
+    pub(in crate::serve::history) fn known(ring: &Ring, secs: Range<u64>) -> Vec<(u64, u32)> {
+        let mut found = Vec::new();
+        let at = |secs| Timestamp::from_millis(secs * 1_000);
+        ring.each(at(secs.start)..at(secs.end), &mut |at, step| {
+            found.push((at.as_secs(), step.counts.map_or(u32::MAX, |counts| counts.delivered)));
+        });
+        found
+    }
+
+    #[test]
+    fn steps_are_shown_in_order_and_parts_of_one_are_added() {
+        let ring = Ring::default();
+        ring.add_counts(102, &delivered(3));
+        ring.add_counts(100, &delivered(1));
+        ring.add_counts(102, &delivered(4));
+        assert_eq!(known(&ring, 0..2_000), [(1_000, 1), (1_020, 7)]);
+        // A step is shown if it begins in the time.
+        assert_eq!(known(&ring, 1_001..1_020), []);
+        assert_eq!(known(&ring, 1_011..1_021), [(1_020, 7)]);
+    }
+
+    #[test]
+    fn a_day_is_kept_and_what_is_older_gives_way_and_never_comes_back() {
+        let ring = Ring::default();
+        let day = STEPS_MAX as u64;
+        (1..=day + 5).for_each(|number| ring.add_counts(number, &delivered(1)));
+        ring.add_counts(3, &delivered(9));
+        let all = known(&ring, 0..(day + 6) * 10);
+        assert_eq!((all.len(), all[0], all[STEPS_MAX - 1]), (STEPS_MAX, (60, 1), ((day + 5) * 10, 1)));
+    }
+
+    #[test]
+    fn gauges_without_counts_are_a_step_too() {
+        let ring = Ring::default();
+        ring.set_gauges(100, Gauges::default());
+        assert_eq!(known(&ring, 0..2_000), [(1_000, u32::MAX)]);
+    }
+
+    #[test]
+    fn a_day_takes_as_much_memory_as_is_said() {
+        assert_eq!(size_of::<Slot>() * STEPS_MAX, 2_833_920);
+    }
+}

@@ -1,0 +1,194 @@
+//! A look at the server at the end of each step.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use posthaste_console::history::{Counts, Gauges, Pressure, Reading, STEP, Waiting, count};
+use posthaste_core::api::{PressureFreshness, PressureView};
+use posthaste_core::circuit::Phase;
+use posthaste_core::model::Timestamp;
+use posthaste_core::pressure::PressureState;
+use posthaste_core::stored::PRESSURE_KEY;
+use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
+use posthaste_services::LinkHealth;
+
+use super::ring::{Ring, number};
+use crate::serve::metrics::{Totaled, Totals};
+
+/// The sampler. A look takes one read of the pressure, one list of the parts of links and a read of each that
+/// is not empty, and the counts of the queue, which the store has in memory.
+#[derive(Debug)]
+pub(super) struct Sampler<S, Q, C> {
+    ring: Arc<Ring>,
+    totals: Arc<Totals>,
+    state: S,
+    deliveries: Q,
+    links: LinkHealth<S, C>,
+    clock: C,
+    last: Mutex<Totaled>,
+}
+
+impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
+    /// A sampler of what is counted from now on.
+    pub(super) fn new(
+        ring: Arc<Ring>,
+        totals: Arc<Totals>,
+        (state, deliveries): (S, Q),
+        links: LinkHealth<S, C>,
+        clock: C,
+    ) -> Self {
+        let last = Mutex::new(totals.read());
+        Self { ring, totals, state, deliveries, links, clock, last }
+    }
+
+    /// Keeps the step that ends about now.
+    pub(super) async fn sample(&self) {
+        let now = self.clock.now();
+        let number = number(Timestamp::from_millis(now.as_millis().saturating_sub(half_step_ms())));
+        self.ring.add_counts(number, &self.counted());
+        let (waiting, down, pressure) = tokio::join!(self.waiting(), self.down(), self.pressure(now));
+        self.ring.set_gauges(number, Gauges { waiting, down, pressure });
+    }
+
+    /// What was counted since the last look.
+    fn counted(&self) -> Counts {
+        let totals = self.totals.read();
+        let before = std::mem::replace(&mut *self.last.lock(), totals);
+        totals.since(&before)
+    }
+
+    async fn waiting(&self) -> Option<Waiting> {
+        let counts = self.deliveries.counts().await.map_err(|error| unread("the queue", &error)).ok()?;
+        Some(Waiting { due: count(counts.visible), later: count(counts.delayed) })
+    }
+
+    async fn down(&self) -> Option<u32> {
+        let shards = self.links.all().await.map_err(|error| unread("the links", &error)).ok()?;
+        let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
+        let down = conditions.filter(|(_, condition)| condition.phase != Phase::Recovering).count();
+        Some(count(down as u64))
+    }
+
+    async fn pressure(&self, now: Timestamp) -> Option<Pressure> {
+        let read =
+            self.state.get(PRESSURE_KEY).await.map_err(|error| unread("the pressure", &error)).ok()??;
+        // A state that cannot be understood is logged by those who go by it.
+        let view = PressureView::new(Some(&PressureState::parse(&read.bytes).ok()?), now);
+        let is_current = view.freshness == PressureFreshness::Current;
+        is_current.then(|| sampled(&view))
+    }
+}
+
+fn sampled(view: &PressureView) -> Pressure {
+    let tarpit_ms = u64::try_from(view.tarpit.0.as_millis()).unwrap_or(u64::MAX);
+    let pressure = Pressure::new(view.level, count(tarpit_ms));
+    view.resources.iter().fold(pressure, |pressure, it| {
+        pressure.with(it.resource, Reading { value: count(it.reading), level: it.level })
+    })
+}
+
+fn unread(what: &str, error: &(dyn Error + 'static)) {
+    tracing::debug!(what, error, "a point of the console's charts is missing");
+}
+
+fn half_step_ms() -> u64 {
+    u64::try_from((STEP / 2).as_millis()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::serve::metrics::Series;
+    use posthaste_console::history::{History, Step};
+    use posthaste_core::circuit::HealthSettings;
+    use posthaste_core::pressure::{Level, Resource};
+    use posthaste_ports::QueueSender;
+    use posthaste_testkit::ManualClock;
+    use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
+    use serde_json::json;
+
+    const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    struct World {
+        series: Series,
+        ring: Arc<Ring>,
+        state: MemoryStore,
+        queue: MemoryQueue,
+        clock: ManualClock,
+        sampler: Sampler<MemoryStore, MemoryQueue, ManualClock>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let (series, ring) = (Series::new(100).unwrap(), Arc::new(Ring::default()));
+            let (state, queue) = (MemoryStore::default(), MemoryQueue::default());
+            let clock = ManualClock::new(START);
+            let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
+            let ports = (state.clone(), queue.clone());
+            let sampler = Sampler::new(Arc::clone(&ring), series.totals(), ports, links, clock.clone());
+            Self { series, ring, state, queue, clock, sampler }
+        }
+
+        fn deliver(&self, events: u64) {
+            metrics::with_local_recorder(&self.series, || {
+                metrics::counter!("DeliverySuccessCount", "topic" => "orders").increment(events);
+            });
+        }
+
+        fn steps(&self) -> Vec<(u64, Step)> {
+            let mut steps = Vec::new();
+            self.ring.each(START..self.clock.now(), &mut |at, step| {
+                steps.push((at.since(START).as_secs(), *step));
+            });
+            steps
+        }
+    }
+
+    #[tokio::test]
+    async fn each_step_has_what_was_counted_in_it() {
+        let world = World::new();
+        for events in [3, 0, 4] {
+            world.deliver(events);
+            world.clock.advance(STEP);
+            world.sampler.sample().await;
+        }
+        let counted = |(at, step): (u64, Step)| (at, step.counts.unwrap().delivered);
+        let counted: Vec<_> = world.steps().into_iter().map(counted).collect();
+        assert_eq!(counted, [(0, 3), (10, 0), (20, 4)]);
+    }
+
+    #[tokio::test]
+    async fn a_step_has_how_things_stood_at_its_end() {
+        let world = World::new();
+        world.queue.send_batch(vec![message("one"), message("two")]).await;
+        let resource = json!({
+            "resource": "drain-time", "level": "medium", "since": 0, "reading": 70, "readAt": 0,
+            "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "acts": true, "polls": 1,
+            "refusedFrom": null,
+        });
+        let mut pressure = PressureState::normal(START + STEP);
+        pressure.tarpit_ms = 15_000;
+        pressure.resources = vec![serde_json::from_value(resource).unwrap()];
+        world.state.write(PRESSURE_KEY, pressure.render());
+        world.clock.advance(STEP);
+        world.sampler.sample().await;
+        let expected = Pressure::new(Level::Medium, 15_000)
+            .with(Resource::DrainTime, Reading { value: 70, level: Level::Medium });
+        let gauges =
+            Gauges { waiting: Some(Waiting { due: 2, later: 0 }), down: Some(0), pressure: Some(expected) };
+        assert_eq!(world.steps()[0].1.gauges, Some(gauges));
+    }
+
+    #[tokio::test]
+    async fn a_state_that_no_monitor_writes_any_more_is_a_gap() {
+        let world = World::new();
+        world.state.write(PRESSURE_KEY, PressureState::normal(START).render());
+        world.clock.advance(Duration::from_mins(3));
+        world.sampler.sample().await;
+        let gauges = world.steps()[0].1.gauges.unwrap();
+        assert_eq!((gauges.pressure, gauges.down), (None, Some(0)));
+    }
+}

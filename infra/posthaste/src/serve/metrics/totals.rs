@@ -1,0 +1,142 @@
+//! Sums over all labels of the few metrics of which the console draws charts. A measurement costs one more
+//! atomic addition, without a lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use metrics::{Counter, CounterFn, Histogram, HistogramFn};
+use posthaste_console::history::{ANSWER_BUCKETS, Answers, Counts, count};
+
+/// The sums, as they grow.
+#[derive(Debug)]
+pub struct Totals {
+    delivered: AtomicU64,
+    failed: AtomicU64,
+    dead_lettered: AtomicU64,
+    answers: [AtomicU64; ANSWER_BUCKETS],
+}
+
+/// The sums at one time.
+#[derive(Debug, Clone, Copy)]
+pub struct Totaled {
+    delivered: u64,
+    failed: u64,
+    dead_lettered: u64,
+    answers: [u64; ANSWER_BUCKETS],
+}
+
+/// A counter that is also added to a sum.
+struct Summed {
+    series: Counter,
+    totals: Arc<Totals>,
+    sum: fn(&Totals) -> &AtomicU64,
+}
+
+/// A histogram that is also added up in buckets.
+struct AddedUp {
+    series: Histogram,
+    totals: Arc<Totals>,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        let [delivered, failed, dead_lettered] = [0; 3].map(AtomicU64::new);
+        Self { delivered, failed, dead_lettered, answers: [0; ANSWER_BUCKETS].map(AtomicU64::new) }
+    }
+}
+
+impl Totals {
+    /// The sums now. What is counted meanwhile may be in some of them and not yet in others.
+    pub fn read(&self) -> Totaled {
+        let value = |sum: &AtomicU64| sum.load(Ordering::Relaxed);
+        Totaled {
+            delivered: value(&self.delivered),
+            failed: value(&self.failed),
+            dead_lettered: value(&self.dead_lettered),
+            answers: self.answers.each_ref().map(value),
+        }
+    }
+
+    /// A counter that is also added to its sum, if its metric has one.
+    pub(super) fn counter(self: &Arc<Self>, name: &str, series: Counter) -> Counter {
+        let sum: fn(&Self) -> &AtomicU64 = match name {
+            "DeliverySuccessCount" => |totals| &totals.delivered,
+            "DeliveryAttemptFailCount" => |totals| &totals.failed,
+            "DeadLetteredCount" => |totals| &totals.dead_lettered,
+            _ => return series,
+        };
+        Counter::from_arc(Arc::new(Summed { series, totals: Arc::clone(self), sum }))
+    }
+
+    /// A histogram that is also added up, if its metric is.
+    pub(super) fn histogram(self: &Arc<Self>, name: &str, series: Histogram) -> Histogram {
+        if name != "DestinationProcessingDurationInMs" {
+            return series;
+        }
+        Histogram::from_arc(Arc::new(AddedUp { series, totals: Arc::clone(self) }))
+    }
+}
+
+impl Totaled {
+    /// What was added since an earlier time.
+    pub fn since(&self, before: &Self) -> Counts {
+        let added = |now: u64, before: u64| count(now.saturating_sub(before));
+        let mut answers = [0; ANSWER_BUCKETS];
+        for (bucket, answers) in answers.iter_mut().enumerate() {
+            *answers = added(self.answers[bucket], before.answers[bucket]);
+        }
+        Counts {
+            delivered: added(self.delivered, before.delivered),
+            failed: added(self.failed, before.failed),
+            dead_lettered: added(self.dead_lettered, before.dead_lettered),
+            answers: Answers::from(answers),
+        }
+    }
+}
+
+impl CounterFn for Summed {
+    fn increment(&self, value: u64) {
+        self.series.increment(value);
+        (self.sum)(&self.totals).fetch_add(value, Ordering::Relaxed);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.series.absolute(value);
+    }
+}
+
+impl HistogramFn for AddedUp {
+    fn record(&self, value: f64) {
+        self.series.record(value);
+        self.totals.answers[Answers::bucket(value)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::metrics::Series;
+
+    #[test]
+    fn measurements_are_summed_over_all_labels_also_where_their_series_have_no_place() {
+        let series = Series::new(3).unwrap();
+        let before = series.totals().read();
+        metrics::with_local_recorder(&series, || {
+            for topic in ["a", "b", "c", "d", "e"] {
+                metrics::counter!("DeliverySuccessCount", "topic" => topic).increment(2);
+                metrics::histogram!("DestinationProcessingDurationInMs", "topic" => topic).record(7.0);
+            }
+            metrics::counter!("DeliveryAttemptFailCount").increment(3);
+            metrics::counter!("DeadLetteredCount", "reason" => "EndpointGone").increment(1);
+            metrics::counter!("PublishSuccessCount").increment(50);
+            metrics::histogram!("PublishSuccessLatencyInMs").record(900.0);
+        });
+        let after = series.totals().read();
+        let counts = after.since(&before);
+        assert_eq!((counts.delivered, counts.failed, counts.dead_lettered), (10, 3, 1));
+        let mut answers = Answers::default();
+        (0..5).for_each(|_| answers.note(7.0));
+        assert_eq!(counts.answers, answers);
+        assert_eq!(after.since(&after), Counts::default());
+    }
+}
