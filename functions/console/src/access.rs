@@ -21,12 +21,13 @@ use tokio::sync::Semaphore;
 use url::form_urlencoded;
 
 use crate::asked::{Fields, Query};
+use crate::console::PATH;
 use crate::cookie;
 use crate::page::{FORM_TOKEN, Frame, Page};
 use crate::pages::sign_in::{self, Mistake, SignInQuery};
-use crate::router::PATH;
 use crate::session::{Session, SessionKey};
 use crate::session_key::{KeyPorts, KnownKey, SessionKeyError};
+use crate::visit::Visit;
 
 /// Metric: sign-ins with a wrong key.
 const SIGN_IN_FAILED_COUNT: &str = "ConsoleSignInFailedCount";
@@ -100,18 +101,6 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     fn opens(&self, offered: &str) -> bool {
         offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.is_of(offered)
     }
-}
-
-/// One visit of a page, as handlers see it.
-#[derive(Debug, Clone)]
-pub(crate) struct Visit {
-    /// The time of the request.
-    pub(crate) now: Timestamp,
-    /// The token that every form of the page carries.
-    pub(crate) form_token: String,
-    /// Whether cookies are kept to https.
-    is_secure: bool,
-    key: Arc<SessionKey>,
 }
 
 /// Lets signed-in visitors pass, sends others to the sign-in page, and refuses forms that did not come from a

@@ -58,7 +58,6 @@ type Condition<'a> = Option<(HeaderName, &'a str)>;
 /// An answer of success.
 #[derive(Debug)]
 pub(crate) struct Answered<T> {
-    pub(crate) status: StatusCode,
     pub(crate) etag: Option<String>,
     pub(crate) body: T,
 }
@@ -68,8 +67,6 @@ pub(crate) struct Answered<T> {
 pub(crate) struct Refusal {
     #[serde(default)]
     pub(crate) status: u16,
-    #[serde(default, rename = "type")]
-    pub(crate) kind: String,
     #[serde(default)]
     pub(crate) title: String,
     pub(crate) detail: Option<String>,
@@ -94,11 +91,6 @@ impl Refusal {
     /// Whether the resource is not of the version that was asked for.
     pub(crate) fn is_of_another_version(&self) -> bool {
         self.status == 412
-    }
-
-    /// Whether what was asked for is not there.
-    pub(crate) fn is_not_found(&self) -> bool {
-        self.status == 404
     }
 
     /// The mistake in a member, if there is one.
@@ -129,8 +121,7 @@ impl Api {
 
     /// Asks for the bytes of an object.
     pub(crate) async fn bytes(&self, target: Target) -> Result<(HeaderMap, Bytes), Refusal> {
-        let (_, headers, bytes) = self.call(Method::GET, target, None, Bytes::new()).await?;
-        Ok((headers, bytes))
+        self.call(Method::GET, target, None, Bytes::new()).await
     }
 
     /// Sends a POST without a body.
@@ -171,10 +162,10 @@ impl Api {
         condition: Condition<'_>,
         body: Bytes,
     ) -> Result<Answered<T>, Refusal> {
-        let (status, headers, bytes) = self.call(method, target, condition, body).await?;
+        let (headers, bytes) = self.call(method, target, condition, body).await?;
         let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         match serde_json::from_slice(&bytes) {
-            Ok(body) => Ok(Answered { status, etag, body }),
+            Ok(body) => Ok(Answered { etag, body }),
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
@@ -195,7 +186,7 @@ impl Api {
         target: Target,
         condition: Condition<'_>,
         body: Bytes,
-    ) -> Result<(StatusCode, HeaderMap, Bytes), Refusal> {
+    ) -> Result<(HeaderMap, Bytes), Refusal> {
         let mut request = Request::builder().method(method).uri(target.0);
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -209,7 +200,7 @@ impl Api {
         // The body is whole in memory already, so it does not end early.
         let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         if head.status.is_success() {
-            return Ok((head.status, head.headers, bytes));
+            return Ok((head.headers, bytes));
         }
         let refusal: Refusal = serde_json::from_slice(&bytes).unwrap_or_default();
         Err(Refusal { status: head.status.as_u16(), ..refusal })

@@ -1,4 +1,4 @@
-//! What a request asks: its query, the fields of its form, and the visit that it is part of.
+//! What a request asks: its query, the fields of its form.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,6 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
-use crate::access::Visit;
 use crate::page::Page;
 
 /// The query of a page. Parameters that no page knows are left alone, and one that cannot be read is an
@@ -69,14 +68,5 @@ impl<S: Sync> FromRequestParts<S> for Fields {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         // The guard has read the form of every POST.
         Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Visit {
-    type Rejection = Page;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Page> {
-        // The guard stands before every page.
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Page::bad_request("not signed in"))
     }
 }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use crate::asked::Path;
-use crate::router::PATH;
+use crate::console::PATH;
 
 /// A file of the console.
 #[derive(Debug)]

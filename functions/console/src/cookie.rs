@@ -7,7 +7,7 @@ use axum::http::header::{COOKIE, HOST, HeaderValue};
 use posthaste_core::model::Timestamp;
 use url::Host;
 
-use crate::router::PATH;
+use crate::console::PATH;
 use crate::session::{Session, SessionKey};
 
 /// The cookie of a visitor who is signed in.

@@ -104,6 +104,11 @@ pub(crate) fn pager(first: Option<Address>, next: Option<Address>) -> Markup {
     }
 }
 
+/// The same of a list without filters. `cursor` is where its page begins, and `next` where the next one does.
+pub(crate) fn pager_of(list: &Address, cursor: Option<&str>, next: Option<&str>) -> Markup {
+    pager(cursor.map(|_| list.clone()), next.map(|next| list.clone().query("cursor", Some(next))))
+}
+
 /// Hidden fields of a form, for the values that there are.
 pub(crate) fn hidden(fields: &[(&str, Option<&str>)]) -> Markup {
     html! {

@@ -6,11 +6,11 @@ mod api;
 mod asked;
 mod assets;
 mod chart;
+mod console;
 mod cookie;
 mod editing;
 mod filters;
 pub mod history;
-mod href;
 mod json_text;
 mod page;
 mod pages;
@@ -22,6 +22,8 @@ mod session_key;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod visit;
 
 pub use crate::access::Access;
-pub use crate::router::{Console, PATH, router};
+pub use crate::console::{Console, PATH};
+pub use crate::router::router;

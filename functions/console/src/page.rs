@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::api::Refusal;
 use crate::assets;
-use crate::router::PATH;
+use crate::console::PATH;
 use crate::shown::{foreign, visible};
 
 /// The field of a form with the token of its session.

@@ -23,8 +23,8 @@ pub(crate) mod topics;
 use axum::http::StatusCode;
 use maud::html;
 
+use crate::console::PATH;
 use crate::page::Page;
-use crate::router::PATH;
 
 /// The page of an unknown path.
 pub(crate) async fn not_found() -> Page {

@@ -4,14 +4,11 @@ use maud::{Markup, html};
 use posthaste_core::api::IsoDuration;
 use serde::Deserialize;
 
-use crate::access::Visit;
+use crate::address;
 use crate::api::Refusal;
-use crate::href;
 use crate::page::{Page, form_token, problem};
 use crate::shown::{foreign, visible};
-
-/// Most rows of a list.
-pub(crate) const ROWS_MAX: usize = 50;
+use crate::visit::Visit;
 
 /// Most characters of a body that are shown.
 const BODY_CHARS_MAX: usize = 16_000;
@@ -33,18 +30,7 @@ pub(crate) fn done(word: Option<&str>, known: &[(&str, &str)]) -> Markup {
 
 /// The page after an action.
 pub(crate) fn after(page: &str, word: &str) -> String {
-    href::with_query(page, &[("done", word)])
-}
-
-/// The way to the next page of a list, if there is one.
-pub(crate) fn pager(page: &str, cursor: Option<&str>) -> Markup {
-    html! {
-        @if let Some(cursor) = cursor {
-            nav.pager aria-label="Pages" {
-                a.button href=(href::with_query(page, &[("cursor", cursor)])) rel="next" { "Next page" }
-            }
-        }
-    }
+    address::with_query(page, &[("done", word)])
 }
 
 /// A form that is one button.

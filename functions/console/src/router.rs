@@ -8,51 +8,14 @@ use axum::middleware::from_fn_with_state;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use posthaste_ports::{Clock, Entropy, ObjectStore};
-use url::Url;
 
 use crate::access::{self, Access};
-use crate::api::Api;
 use crate::assets;
-use crate::history::History;
+use crate::console::{Console, PATH};
 use crate::pages::{
     dead_letters, edit_subscription, edit_topic, event, events, links, new_subscription, new_topic,
     not_found, overview, pressure, replays, subscription, subscription_actions, topic, topic_actions, topics,
 };
-
-/// The path of the console.
-pub const PATH: &str = "/console";
-
-/// What the pages need.
-#[derive(Debug, Clone)]
-pub struct Console {
-    pub(crate) api: Api,
-    /// The recent past, where somebody keeps it.
-    pub(crate) history: Option<Arc<dyn History>>,
-    /// The page that shows the metrics where nobody does.
-    pub(crate) dashboard_url: Option<Url>,
-}
-
-/// The pages, as handlers receive them.
-pub(crate) type Pages = axum::extract::State<Arc<Console>>;
-
-impl Console {
-    /// A console over the management API, as a router that asks for no key: the console asks its visitors.
-    pub fn new(api: Router) -> Self {
-        Self { api: Api::new(api), history: None, dashboard_url: None }
-    }
-
-    /// The same with charts of what this history keeps.
-    #[must_use]
-    pub fn with_history(self, history: Arc<dyn History>) -> Self {
-        Self { history: Some(history), ..self }
-    }
-
-    /// The same with a link to a page that shows the metrics, such as CloudWatch's dashboard.
-    #[must_use]
-    pub fn with_dashboard(self, url: Option<Url>) -> Self {
-        Self { dashboard_url: url, ..self }
-    }
-}
 
 /// The routes of the console, for visitors that `access` lets in.
 pub fn router<S, C, E>(access: Access<S, C, E>, console: Console) -> Router

@@ -5,8 +5,8 @@ use posthaste_yaml::TextMistake;
 
 use super::draft::Draft;
 use super::report;
-use crate::access::Visit;
 use crate::page::form_token;
+use crate::visit::Visit;
 
 /// Fewest rows of the field.
 const ROWS_MIN: usize = 12;

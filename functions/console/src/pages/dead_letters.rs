@@ -21,13 +21,13 @@ use self::rows::table;
 pub(crate) use self::search::DeadLetterSearch;
 use self::search::{FIELDS, form};
 use super::topic_names::TopicNames;
-use crate::access::Visit;
 use crate::api::Refusal;
 use crate::asked::Query;
+use crate::console::Pages;
 use crate::filters::{pager, refused};
 use crate::page::{Answer, Page, Section};
-use crate::router::Pages;
 use crate::shown::{foreign, foreign_cut};
+use crate::visit::Visit;
 
 /// Most characters of an object's key, and of a reason for which it cannot be read.
 const TEXT_CHARS_MAX: usize = 400;

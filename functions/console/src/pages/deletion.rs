@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use crate::access::Visit;
 use crate::asked::Fields;
 use crate::page::{Page, form_token};
 use crate::shown::foreign;
+use crate::visit::Visit;
 use axum::http::StatusCode;
 
 /// The form that deletes a topic or a subscription.

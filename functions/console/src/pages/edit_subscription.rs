@@ -11,14 +11,14 @@ use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_yaml::TextMistake;
 use serde_json::{Value, json};
 
-use crate::access::Visit;
 use crate::api::{Refusal, Target};
 use crate::asked::{Fields, Path};
+use crate::console::{Console, Pages};
 use crate::editing::{Draft, Editor, Step, changed_meanwhile, difference};
 use crate::page::{Answer, Page, Section};
 use crate::pages::subscription::{Named, settings_text};
 use crate::parts::after;
-use crate::router::{Console, Pages};
+use crate::visit::Visit;
 
 /// What a draft would make of a topic that is shown as `topic`.
 pub(super) struct Wanted {

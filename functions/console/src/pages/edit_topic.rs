@@ -11,14 +11,14 @@ use posthaste_core::model::TopicName;
 use posthaste_yaml::{TextMistake, name_mistake};
 use serde_json::{Value, json};
 
-use crate::access::Visit;
+use crate::address;
 use crate::api::{Answered, Target};
 use crate::asked::{Fields, Path};
+use crate::console::Pages;
 use crate::editing::{Draft, Editor, Step, changed_meanwhile, difference};
-use crate::href;
 use crate::page::{Answer, Page, Section};
 use crate::parts::after;
-use crate::router::Pages;
+use crate::visit::Visit;
 
 /// The form with the present settings.
 pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
@@ -51,7 +51,7 @@ pub(crate) async fn send(
         return Ok(review(&visit, &topic, &draft, &present, &next).into_response());
     }
     match pages.api.send::<Value>(Method::PUT, target, Some(&draft.version), &settings).await {
-        Ok(_) => Ok(Redirect::to(&after(&href::topic(&topic, &[]), "saved")).into_response()),
+        Ok(_) => Ok(Redirect::to(&after(&address::topic(&topic, &[]), "saved")).into_response()),
         Err(refusal) if refusal.is_of_another_version() => {
             Ok(review(&visit, &topic, &draft, &present, &next).into_response())
         }
@@ -71,7 +71,7 @@ pub(super) fn settings(name: &TopicName, draft: &Draft) -> Result<TopicSettings,
 }
 
 fn form_page(visit: &Visit, topic: &str, draft: &Draft, mistakes: &[TextMistake]) -> Page {
-    let (action, back) = (href::topic(topic, &["edit"]), href::topic(topic, &[]));
+    let (action, back) = (address::topic(topic, &["edit"]), address::topic(topic, &[]));
     let editor = Editor { visit, action: &action, back: &back, draft };
     let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     page(topic, editor.form(&html! {}, mistakes)).with_status(status)
@@ -86,7 +86,7 @@ fn review(
     next: &TopicSettings,
 ) -> Page {
     let changes = topic_differences(&json!(present.body), &json!(next));
-    let (action, back) = (href::topic(topic, &["edit"]), href::topic(topic, &[]));
+    let (action, back) = (address::topic(topic, &["edit"]), address::topic(topic, &[]));
     let compared = Draft { version: present.etag.clone().unwrap_or_default(), ..draft.clone() };
     let editor = Editor { visit, action: &action, back: &back, draft: &compared };
     let is_changed = draft.version != compared.version;

@@ -17,14 +17,14 @@ use self::headers::headers;
 pub(crate) use self::payload::json_body;
 use self::payload::payload;
 pub(crate) use self::resend::{resend, resend_address};
-use crate::access::Visit;
 use crate::address::Address;
 use crate::api::{Refusal, Target};
 use crate::asked::{Path, Query};
+use crate::console::Pages;
 use crate::filters::{Field, TIME_EXAMPLE, hidden};
 use crate::page::{Answer, Page, Section};
-use crate::router::Pages;
 use crate::shown::{foreign, foreign_cut, time};
+use crate::visit::Visit;
 
 /// Most characters of an id in the title.
 const TITLE_CHARS_MAX: usize = 120;
@@ -135,7 +135,7 @@ fn summary(asked: &Asked<'_>, view: &EventView) -> Markup {
     html! {
         dl.facts {
             dt { "Topic" }
-            dd { a href=(Address::new(&["topics", asked.topic])) { (foreign(asked.topic)) } }
+            dd { a href=(Address::topic(asked.topic)) { (foreign(asked.topic)) } }
             dt { "Id" }
             dd { (foreign_cut(&view.id, ID_CHARS_MAX)) }
             (text("Type", first.and_then(|it| it.event_type.as_ref())))

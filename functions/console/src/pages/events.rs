@@ -16,9 +16,9 @@ use super::topic_names::TopicNames;
 use crate::address::Address;
 use crate::api::Refusal;
 use crate::asked::Query;
+use crate::console::{PATH, Pages};
 use crate::filters::{pager, refused};
 use crate::page::{Page, Section};
-use crate::router::{PATH, Pages};
 use crate::shown::{foreign, time};
 
 /// The records, or why there are none; `None` where nothing was asked for yet.

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 use posthaste_core::api::{LinkScope, LinkState, LinkView, LinksView};
 
+use crate::address;
 use crate::api::Target;
-use crate::href;
+use crate::console::Pages;
 use crate::page::{Answer, Page, Section};
-use crate::router::Pages;
 use crate::shown::{foreign, number, time};
 
 /// The page.
@@ -75,7 +75,7 @@ pub(crate) fn target(link: &LinkView) -> Markup {
     html! {
         @match (&link.topic, &link.subscription) {
             (Some(topic), Some(name)) => {
-                a href=(href::subscription(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
+                a href=(address::subscription(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
                 br;
                 span.hint { (foreign(address)) }
             }

@@ -7,18 +7,18 @@ use posthaste_core::api::{SubscriptionSettings, TopicSettings};
 use posthaste_core::model::SubscriptionName;
 use posthaste_yaml::TextMistake;
 
-use crate::access::Visit;
+use crate::address;
 use crate::api::Target;
 use crate::asked::{Fields, Path};
+use crate::console::Pages;
 use crate::editing::{Draft, Editor, Step, mistake_in};
-use crate::href;
 use crate::page::{Answer, Page, Section};
 use crate::pages::edit_subscription::{Wanted, wanted};
 use crate::pages::subscription::{Named, settings_text};
 use crate::pages::subscription_actions::secret;
 use crate::parts::{after, button, to_copy};
-use crate::router::Pages;
 use crate::shown::foreign;
+use crate::visit::Visit;
 
 /// The settings that a new subscription begins with.
 const TEMPLATE: &str = "\
@@ -93,7 +93,8 @@ fn taken(name: &str) -> TextMistake {
 }
 
 fn form_page(visit: &Visit, topic: &str, draft: &Draft, mistakes: &[TextMistake]) -> Page {
-    let (action, back) = (href::topic(topic, &["subscriptions", href::NEW]), href::topic(topic, &[]));
+    let (action, back) =
+        (address::topic(topic, &["subscriptions", address::NEW]), address::topic(topic, &[]));
     let editor = Editor { visit, action: &action, back: &back, draft };
     let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     page(topic, editor.form(&name_field("subscription", &draft.name), mistakes)).with_status(status)
@@ -110,7 +111,8 @@ pub(super) fn name_field(what: &str, name: &str) -> Markup {
 }
 
 fn review(visit: &Visit, topic: &str, draft: &Draft, wanted: &Wanted) -> Answer {
-    let (action, back) = (href::topic(topic, &["subscriptions", href::NEW]), href::topic(topic, &[]));
+    let (action, back) =
+        (address::topic(topic, &["subscriptions", address::NEW]), address::topic(topic, &[]));
     let editor = Editor { visit, action: &action, back: &back, draft };
     let body = html! {
         p { "Saving makes the subscription " strong { (foreign(&draft.name)) } " with these settings:" }
@@ -129,7 +131,7 @@ fn created_page(visit: &Visit, named: Named<'_>, created: &SubscriptionSettings)
     if made.is_empty() {
         return Redirect::to(&after(&named.page(&[]), "created")).into_response();
     }
-    let publish = format!("{}#publish", href::topic(named.topic, &[]));
+    let publish = format!("{}#publish", address::topic(named.topic, &[]));
     let body = html! {
         p.done role="status" { "The subscription was created, with a signing secret." }
         @for (made, _) in &made { (secret(made.expose())) }

@@ -7,16 +7,16 @@ use posthaste_core::model::TopicName;
 use posthaste_yaml::TextMistake;
 use serde_json::Value;
 
-use crate::access::Visit;
+use crate::address;
 use crate::api::Target;
 use crate::asked::Fields;
+use crate::console::Pages;
 use crate::editing::{Draft, mistake_in, mistakes, text_area};
-use crate::href;
 use crate::page::{Page, Section, form_token};
 use crate::pages::edit_topic::settings;
 use crate::pages::new_subscription::name_field;
 use crate::parts::after;
-use crate::router::Pages;
+use crate::visit::Visit;
 
 /// The settings that a new topic begins with.
 const TEMPLATE: &str = "\
@@ -43,7 +43,7 @@ pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<R
     let name = TopicName::parse(&draft.name).map_err(|error| mistaken(vec![mistake_in("name", error)]))?;
     let settings = settings(&name, &draft).map_err(mistaken)?;
     match pages.api.create::<Value>(Target::new(&["topics", name.as_str()]), &settings).await {
-        Ok(_) => Ok(Redirect::to(&after(&href::topic(name.as_str(), &[]), "created"))),
+        Ok(_) => Ok(Redirect::to(&after(&address::topic(name.as_str(), &[]), "created"))),
         Err(refusal) if refusal.is_of_another_version() => {
             Err(mistaken(vec![mistake_in("name", format!("there is a topic {:?} already", name.as_str()))]))
         }
@@ -54,7 +54,7 @@ pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<R
 fn page(visit: &Visit, draft: &Draft, found: &[TextMistake]) -> Page {
     let body = html! {
         (mistakes(found))
-        form method="post" action=(href::page(&["topics", href::NEW])) {
+        form method="post" action=(address::page(&["topics", address::NEW])) {
             (form_token(&visit.form_token))
             (name_field("topic", &draft.name))
             details open[!found.is_empty()] {
@@ -63,7 +63,7 @@ fn page(visit: &Visit, draft: &Draft, found: &[TextMistake]) -> Page {
             }
             div.actions {
                 button.primary type="submit" { "Create topic" }
-                a.button href=(href::page(&["topics"])) { "Cancel" }
+                a.button href=(address::page(&["topics"])) { "Cancel" }
             }
         }
     };

@@ -9,12 +9,12 @@ use maud::{Markup, html};
 use posthaste_core::api::{LinkView, LinksView, PressureView, ReplayPage, TopicPage};
 
 use self::tiles::Tiles;
-use crate::access::Visit;
 use crate::api::{Refusal, Target};
+use crate::console::{Console, PATH, Pages};
 use crate::page::{Page, Section};
 use crate::pages::links::{is_down, target};
 use crate::recent::Recent;
-use crate::router::{Console, PATH, Pages};
+use crate::visit::Visit;
 
 /// Hours that the page shows.
 const HOURS: u32 = 1;

@@ -8,14 +8,14 @@ use posthaste_core::api::{IsoDuration, PressureView};
 use posthaste_core::pressure::{Level, Tier};
 use serde::Deserialize;
 
-use crate::access::Visit;
 use crate::api::Target;
 use crate::asked::Query;
 use crate::chart::Unit;
+use crate::console::{PATH, Pages};
 use crate::page::{Answer, Page, Section};
 use crate::pages::overview::charts::{level, tarpit};
 use crate::recent::Recent;
-use crate::router::{PATH, Pages};
+use crate::visit::Visit;
 
 /// The times that the charts can show, in hours.
 const HOURS: [u32; 2] = [1, 24];

@@ -10,9 +10,9 @@ pub(crate) use self::one::{cancel, replay};
 use crate::address::Address;
 use crate::api::Target;
 use crate::asked::Query;
-use crate::filters::{ROWS_MAX, pager};
+use crate::console::{PATH, Pages};
+use crate::filters::{ROWS_MAX, pager_of};
 use crate::page::{Answer, Page, Section};
-use crate::router::{PATH, Pages};
 use crate::shown::{foreign, number, time};
 
 /// The events per second of a replay that names no rate.
@@ -28,14 +28,11 @@ pub(crate) struct ReplaysAsked {
 pub(crate) async fn replays(pages: Pages, Query(asked): Query<ReplaysAsked>) -> Answer {
     let target = Target::new(&["replays"]).query("newestFirst", Some(true)).query("limit", Some(ROWS_MAX));
     let page: ReplayPage = pages.api.get(target.query("cursor", asked.cursor.as_deref())).await?;
-    let address = |cursor| Address::new(&["replays"]).query("cursor", cursor);
-    let next = page.cursor.as_deref().map(|cursor| address(Some(cursor)));
-    let first = asked.cursor.is_some().then(|| address(None));
     let body = html! {
         section #replays data-live aria-label="Replays" {
             @if page.replays.is_empty() { (none()) } @else { (table(&page.replays)) }
         }
-        (pager(first, next))
+        (pager_of(&Address::new(&["replays"]), asked.cursor.as_deref(), page.cursor.as_deref()))
     };
     Ok(Page::new("Replays", body).of(Section::Replays))
 }

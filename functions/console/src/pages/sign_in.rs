@@ -4,9 +4,9 @@ use axum::http::StatusCode;
 use maud::html;
 use serde::Deserialize;
 
-use crate::access::Visit;
+use crate::console::PATH;
 use crate::page::{Page, form_token};
-use crate::router::PATH;
+use crate::visit::Visit;
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]

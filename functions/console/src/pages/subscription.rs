@@ -15,14 +15,14 @@ use posthaste_core::api::{SubscriptionSettings, Validation};
 use self::actions::actions;
 pub(crate) use self::named::Named;
 use self::policy::{headers, retry_policy, signing};
-use crate::access::Visit;
+use crate::address;
 use crate::asked::{Path, Query};
-use crate::href;
+use crate::console::Pages;
 use crate::page::{Answer, Page, Section};
 use crate::pages::deletion;
 use crate::parts::{PageQuery, body, done, duration, fact};
-use crate::router::Pages;
 use crate::shown::foreign;
+use crate::visit::Visit;
 
 /// What was done before the page.
 const DONE: [(&str, &str); 7] = [
@@ -48,7 +48,7 @@ pub(crate) async fn subscription(
     let settings = settings_text(&shown)?;
     let page = html! {
         (done(query.done.as_deref(), &DONE))
-        p { "A subscription of the topic " a href=(href::topic(&topic, &[])) { (foreign(&topic)) } "." }
+        p { "A subscription of the topic " a href=(address::topic(&topic, &[])) { (foreign(&topic)) } "." }
         section #now data-live aria-label="State" { (now(&shown)) }
         div.actions {
             a.button href=(named.list("events")) { "Events and attempts" }

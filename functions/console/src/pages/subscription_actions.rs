@@ -8,15 +8,15 @@ use maud::{Markup, html};
 use posthaste_core::api::{ForcedView, LinkView, RotatedSecret, SubscriptionSettings, TestAttempt};
 use serde_json::{Map, Value};
 
-use crate::access::Visit;
+use crate::address;
 use crate::asked::{Fields, Path};
-use crate::href;
+use crate::console::Pages;
 use crate::page::{Answer, Page, Section};
 use crate::pages::subscription::Named;
 use crate::pages::{deletion, links, not_found};
 use crate::parts::{after, button, refused};
-use crate::router::Pages;
 use crate::shown::{foreign, time};
+use crate::visit::Visit;
 
 /// The actions of which the page of the subscription shows the effect.
 const ACTIONS: [&str; 5] = ["pause", "resume", "enable", "disable", "validate"];
@@ -96,7 +96,7 @@ pub(crate) async fn delete(
     deletion::check(&fields, &name, &named.page(&[]))?;
     let deleted = pages.api.delete(named.target(&[])).await;
     deleted.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
-    Ok(Redirect::to(&after(&href::topic(&topic, &[]), "subscription-deleted")))
+    Ok(Redirect::to(&after(&address::topic(&topic, &[]), "subscription-deleted")))
 }
 
 /// A secret that was made.

@@ -10,15 +10,16 @@ use posthaste_core::api::{SubscriptionPage, TopicSettings};
 
 use self::publishing::publishing;
 use self::subscriptions::subscriptions;
-use crate::access::Visit;
+use crate::address;
 use crate::api::{Refusal, Target};
 use crate::asked::{Path, Query};
-use crate::href;
+use crate::console::Pages;
+use crate::filters::ROWS_MAX;
 use crate::page::{Answer, Page, Section, problem};
 use crate::pages::deletion;
-use crate::parts::{PageQuery, ROWS_MAX, done, duration, fact};
-use crate::router::Pages;
+use crate::parts::{PageQuery, done, duration, fact};
 use crate::shown::foreign;
+use crate::visit::Visit;
 
 /// What was done before the page.
 const DONE: [(&str, &str); 4] = [
@@ -53,16 +54,16 @@ pub(crate) async fn topic(
         (done(query.done.as_deref(), &DONE))
         (facts(&topic))
         div.actions {
-            a.button href=(href::topic(name, &["edit"])) { "Edit topic" }
-            a.button href=(href::with_query(&href::page(&["events"]), &[("topic", name)])) { "Events" }
-            a.button href=(href::with_query(&href::page(&["dead-letters"]), &[("topic", name)])) {
+            a.button href=(address::topic(name, &["edit"])) { "Edit topic" }
+            a.button href=(address::with_query(&address::page(&["events"]), &[("topic", name)])) { "Events" }
+            a.button href=(address::with_query(&address::page(&["dead-letters"]), &[("topic", name)])) {
                 "Dead letters"
             }
         }
-        (subscriptions(name, &page?))
+        (subscriptions(name, &page?, query.cursor.as_deref()))
         (publishing(&visit, name, &topic, &headers))
         h2 { "Delete" }
-        (deletion::form(&visit, "topic", name, &href::topic(name, &["delete"])))
+        (deletion::form(&visit, "topic", name, &address::topic(name, &["delete"])))
     };
     Ok(Page::new(name, body).of(Section::Topics))
 }
@@ -79,7 +80,7 @@ fn facts(topic: &TopicSettings) -> Markup {
             (fact("Delivery log", &delivery_log(topic)))
             @if let Some(notices) = &topic.notices_topic {
                 (fact("Notices go to", &html! {
-                    a href=(href::topic(notices.as_str(), &[])) { (foreign(notices.as_str())) }
+                    a href=(address::topic(notices.as_str(), &[])) { (foreign(notices.as_str())) }
                 }))
             }
             @if let Some(idle) = topic.auto_delete_on_idle {
@@ -104,7 +105,7 @@ fn unreadable(visit: &Visit, name: &str, refusal: &Refusal) -> Page {
         (problem(refusal))
         p { "The topic takes no events until its record is repaired, or deleted and written again." }
         h2 { "Delete" }
-        (deletion::form(visit, "topic", name, &href::topic(name, &["delete"])))
+        (deletion::form(visit, "topic", name, &address::topic(name, &["delete"])))
     };
     Page::new(name, body).of(Section::Topics).with_status(refusal.status())
 }

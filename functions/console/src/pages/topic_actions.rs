@@ -4,15 +4,15 @@ use axum::response::Redirect;
 use maud::{Markup, html};
 use posthaste_core::api::{KeyName, SecretText, TopicKeysView};
 
-use crate::access::Visit;
+use crate::address;
 use crate::api::Target;
 use crate::asked::{Fields, Path};
-use crate::href;
+use crate::console::Pages;
 use crate::page::{Answer, Page, Section};
 use crate::pages::deletion;
 use crate::parts::{after, button, refused};
-use crate::router::Pages;
 use crate::shown::foreign;
+use crate::visit::Visit;
 
 /// Shows the publish keys, this once.
 pub(crate) async fn keys(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
@@ -24,13 +24,13 @@ pub(crate) async fn keys(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> 
 pub(crate) async fn regenerate(pages: Pages, visit: Visit, Path([topic, key]): Path<2>) -> Answer {
     let target = Target::new(&["topics", &topic, "keys", &key, "regenerate"]);
     let keys =
-        pages.api.post(target).await.map_err(|refusal| refused(&refusal, &href::topic(&topic, &[])))?;
+        pages.api.post(target).await.map_err(|refusal| refused(&refusal, &address::topic(&topic, &[])))?;
     Ok(keys_page(&visit, &topic, &keys, Some(&key)))
 }
 
 /// Deletes a key of another tier.
 pub(crate) async fn delete_key(pages: Pages, Path([topic, key]): Path<2>) -> Result<Redirect, Page> {
-    let back = href::topic(&topic, &[]);
+    let back = address::topic(&topic, &[]);
     let deleted = pages.api.delete(Target::new(&["topics", &topic, "keys", &key])).await;
     deleted.map_err(|refusal| refused(&refusal, &back))?;
     Ok(Redirect::to(&after(&back, "key-deleted")))
@@ -38,11 +38,11 @@ pub(crate) async fn delete_key(pages: Pages, Path([topic, key]): Path<2>) -> Res
 
 /// Deletes the topic.
 pub(crate) async fn delete(pages: Pages, Path([topic]): Path<1>, fields: Fields) -> Result<Redirect, Page> {
-    let back = href::topic(&topic, &[]);
+    let back = address::topic(&topic, &[]);
     deletion::check(&fields, &topic, &back)?;
     let deleted = pages.api.delete(Target::new(&["topics", &topic])).await;
     deleted.map_err(|refusal| refused(&refusal, &back))?;
-    Ok(Redirect::to(&after(&href::page(&["topics"]), "deleted")))
+    Ok(Redirect::to(&after(&address::page(&["topics"]), "deleted")))
 }
 
 fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str>) -> Page {
@@ -52,7 +52,7 @@ fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str
         @if let Some(made) = made { p.done role="status" { "The key " (foreign(made)) " was made." } }
         p {
             "Each of these keys lets a producer publish to "
-            a href=(href::topic(topic, &[])) { (foreign(topic)) }
+            a href=(address::topic(topic, &[])) { (foreign(topic)) }
             ". Leave this page when you have copied what you need."
         }
         (table(visit, topic, &present))
@@ -107,6 +107,6 @@ fn row(visit: &Visit, topic: &str, name: KeyName, key: &SecretText) -> Markup {
 }
 
 fn change(visit: &Visit, topic: &str, key: KeyName, below: &[&str], label: &str, class: &str) -> Markup {
-    let action = href::topic(topic, &[&["keys", key.as_str()], below].concat());
+    let action = address::topic(topic, &[&["keys", key.as_str()], below].concat());
     button(visit, &action, class, label)
 }

@@ -3,12 +3,13 @@
 use maud::{Markup, html};
 use posthaste_core::api::{TopicPage, TopicSummary, UnreadableTopic};
 
+use crate::address::{self, Address};
 use crate::api::Target;
 use crate::asked::Query;
-use crate::href;
+use crate::console::Pages;
+use crate::filters::{ROWS_MAX, pager_of};
 use crate::page::{Answer, Page, Section};
-use crate::parts::{PageQuery, ROWS_MAX, done, duration, pager};
-use crate::router::Pages;
+use crate::parts::{PageQuery, done, duration};
 use crate::shown::{foreign, number, time};
 
 /// What was done before the page.
@@ -21,7 +22,7 @@ pub(crate) async fn topics(pages: Pages, Query(query): Query<PageQuery>) -> Answ
     let is_empty = page.topics.is_empty() && page.unreadable.is_empty();
     let body = html! {
         (done(query.done.as_deref(), &DONE))
-        div.actions { a.button.primary href=(href::page(&["topics", href::NEW])) { "New topic" } }
+        div.actions { a.button.primary href=(address::page(&["topics", address::NEW])) { "New topic" } }
         @if is_empty {
             p.empty {
                 @if query.cursor.is_some() { "There are no more topics." }
@@ -31,7 +32,7 @@ pub(crate) async fn topics(pages: Pages, Query(query): Query<PageQuery>) -> Answ
             (unreadable(&page.unreadable))
             (table(&page.topics))
         }
-        (pager(&href::page(&["topics"]), page.cursor.as_deref()))
+        (pager_of(&Address::new(&["topics"]), query.cursor.as_deref(), page.cursor.as_deref()))
     };
     Ok(Page::new("Topics", body).of(Section::Topics))
 }
@@ -86,5 +87,5 @@ fn unreadable(topics: &[UnreadableTopic]) -> Markup {
 }
 
 fn link(topic: &str) -> Markup {
-    html! { a href=(href::topic(topic, &[])) { (foreign(topic)) } }
+    html! { a href=(address::topic(topic, &[])) { (foreign(topic)) } }
 }

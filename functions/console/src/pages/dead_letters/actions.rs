@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use super::DeadLetterSearch;
-use crate::access::Visit;
 use crate::address::Address;
 use crate::filters::{hidden, tick};
 use crate::page::form_token;
 use crate::shown::foreign;
+use crate::visit::Visit;
 
 /// The forms, for a subscription that is chosen.
 pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit) -> Markup {

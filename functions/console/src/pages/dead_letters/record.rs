@@ -6,15 +6,15 @@ use posthaste_core::stored::layout;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::access::Visit;
 use crate::address::Address;
 use crate::api::Target;
 use crate::asked::Query;
+use crate::console::Pages;
 use crate::filters::hidden;
 use crate::page::{Answer, Page, Section, form_token};
 use crate::pages::event::{json_body, resend_address};
-use crate::router::Pages;
 use crate::shown::{BODY_CHARS_MAX, foreign, foreign_cut, number};
+use crate::visit::Visit;
 
 /// Most characters of a fact.
 const FACT_CHARS_MAX: usize = 1_100;

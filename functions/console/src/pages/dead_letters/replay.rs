@@ -7,14 +7,14 @@ use posthaste_core::api::{ReplayPreview, ReplayView};
 use serde_json::{Map, Value};
 
 use super::{DeadLetterSearch, failures};
-use crate::access::Visit;
 use crate::address::Address;
 use crate::api::{Refusal, Target};
 use crate::asked::Fields;
+use crate::console::Pages;
 use crate::filters::hidden;
 use crate::page::{Page, Section, form_token, problem};
-use crate::router::Pages;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number};
+use crate::visit::Visit;
 
 /// The field, and its value, of the form that starts a replay.
 const STEP: (&str, &str) = ("step", "start");

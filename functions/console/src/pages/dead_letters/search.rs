@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
 use crate::asked::Fields;
+use crate::console::PATH;
 use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE, tick};
 use crate::pages::topic_names::TopicNames;
-use crate::router::PATH;
 
 /// The fields of the form that the API may refuse.
 pub(super) const FIELDS: [&str; 6] = ["topic", "subscription", "reason", "type", "from", "to"];

@@ -6,11 +6,11 @@ use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::delivery_log::{DeliveryState, Origin};
 
 use super::{Asked, resend_address};
-use crate::access::Visit;
 use crate::address::Address;
 use crate::filters::hidden;
 use crate::page::form_token;
 use crate::shown::{foreign, foreign_cut, number, time};
+use crate::visit::Visit;
 
 /// Most attempts that the page shows, over all deliveries; fewer beside a payload.
 const ATTEMPTS_MAX: usize = 50;

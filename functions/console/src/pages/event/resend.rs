@@ -8,8 +8,8 @@ use super::IdAsked;
 use crate::address::Address;
 use crate::api::{Answered, Target};
 use crate::asked::{Fields, Path, Query};
+use crate::console::Pages;
 use crate::page::{Answer, Page, Section, problem};
-use crate::router::Pages;
 use crate::shown::foreign;
 
 /// The address to which forms that send an event again are sent. The id stands in it: of a field, browsers

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
+use crate::console::PATH;
 use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE};
 use crate::pages::topic_names::TopicNames;
-use crate::router::PATH;
 
 /// The fields of the form that the API may refuse.
 pub(super) const FIELDS: [&str; 7] = ["subscription", "type", "result", "status", "webhookId", "from", "to"];

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::router::PATH;
+use crate::console::PATH;
 
 /// A request that publishes an event.
 const PUBLISH: &str = r#"curl -i "$POSTHASTE_URL/topics/orders/events" \

@@ -6,11 +6,11 @@ use posthaste_core::pressure::Resource;
 
 use super::Seen;
 use crate::chart::Unit;
+use crate::console::PATH;
 use crate::history::Counts;
 use crate::pages::links::is_down;
 use crate::pages::pressure::{level_badge, tiers, wait};
 use crate::recent::Recent;
-use crate::router::PATH;
 use crate::shown::number;
 
 /// What the tiles show.

@@ -6,14 +6,14 @@ use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplaySta
 use serde::Deserialize;
 
 use super::{rate, state, target};
-use crate::access::Visit;
 use crate::address::Address;
 use crate::api::Target;
 use crate::asked::{Path, Query};
+use crate::console::Pages;
 use crate::page::{Answer, Page, Section, form_token};
 use crate::pages::dead_letters::failures;
-use crate::router::Pages;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number, time};
+use crate::visit::Visit;
 
 /// What was done before the page was asked for.
 #[derive(Debug, Default, Deserialize)]

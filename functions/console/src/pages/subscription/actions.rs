@@ -6,8 +6,8 @@ use posthaste_core::attempt::handshake::act;
 use posthaste_core::attempt::{Action, Begin};
 
 use super::named::Named;
-use crate::access::Visit;
 use crate::parts::button;
+use crate::visit::Visit;
 
 /// The actions, each with its button and what it does.
 const ACTIONS: [(Action, &str, &str); 6] = [

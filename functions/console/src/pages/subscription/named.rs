@@ -1,7 +1,7 @@
 //! A subscription, and what lies below it.
 
+use crate::address;
 use crate::api::Target;
-use crate::href;
 
 /// A subscription, by its topic and its name.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ pub(crate) struct Named<'a> {
 impl Named<'_> {
     /// A page below its own.
     pub(crate) fn page(self, below: &[&str]) -> String {
-        href::subscription(self.topic, self.name, below)
+        address::subscription(self.topic, self.name, below)
     }
 
     /// A resource below its own.
@@ -23,6 +23,6 @@ impl Named<'_> {
 
     /// A list of another section, of this subscription alone.
     pub(super) fn list(self, section: &str) -> String {
-        href::with_query(&href::page(&[section]), &[("topic", self.topic), ("subscription", self.name)])
+        address::with_query(&address::page(&[section]), &[("topic", self.topic), ("subscription", self.name)])
     }
 }

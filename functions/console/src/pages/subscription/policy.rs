@@ -9,10 +9,10 @@ use posthaste_core::attempt::RetryPolicy;
 use posthaste_core::model::Timestamp;
 
 use super::named::Named;
-use crate::access::Visit;
 use crate::page::form_token;
 use crate::parts::{duration, fact};
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+use crate::visit::Visit;
 
 /// How long the old secrets go on signing, as a visitor chooses.
 const OVERLAPS: [(&str, &str); 4] = [

@@ -7,11 +7,11 @@ use posthaste_core::api::TopicSettings;
 use posthaste_core::events::test_event::sample;
 use posthaste_core::model::{Schema, TopicName};
 
-use crate::access::Visit;
+use crate::address;
 use crate::cookie;
-use crate::href;
 use crate::parts::{button, to_copy};
 use crate::shown::foreign;
+use crate::visit::Visit;
 
 /// The id of the event of the example.
 const ID: &str = "first-event";
@@ -25,7 +25,7 @@ pub(super) fn publishing(visit: &Visit, name: &str, topic: &TopicSettings, heade
             (to_copy("Command that publishes an event", &command))
         }
         p.hint { "The answer says how many events were accepted, and how many subscriptions get them." }
-        div.actions { (button(visit, &href::topic(name, &["keys"]), "", "Show keys")) }
+        div.actions { (button(visit, &address::topic(name, &["keys"]), "", "Show keys")) }
     }
 }
 

@@ -4,13 +4,13 @@ use maud::{Markup, html};
 use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
 use posthaste_core::model::SubscriptionName;
 
-use crate::href;
+use crate::address::{self, Address};
+use crate::filters::pager_of;
 use crate::pages::subscription::{filter, health, state, waiting};
-use crate::parts::pager;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut};
 
-pub(super) fn subscriptions(topic: &str, page: &SubscriptionPage) -> Markup {
-    let new = href::topic(topic, &["subscriptions", href::NEW]);
+pub(super) fn subscriptions(topic: &str, page: &SubscriptionPage, cursor: Option<&str>) -> Markup {
+    let new = address::topic(topic, &["subscriptions", address::NEW]);
     html! {
         h2 { "Subscriptions" }
         @if page.subscriptions.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn subscriptions(topic: &str, page: &SubscriptionPage) -> Markup {
             div.actions { a.button.primary href=(new) { "New subscription" } }
             section #subscriptions data-live aria-label="Subscriptions" { (table(topic, page)) }
         }
-        (pager(&href::topic(topic, &[]), page.cursor.as_deref()))
+        (pager_of(&Address::topic(topic), cursor, page.cursor.as_deref()))
     }
 }
 
@@ -54,7 +54,7 @@ fn row(topic: &str, settings: &SubscriptionSettings) -> Markup {
     let url = settings.endpoint.url.split('?').next().unwrap_or_default();
     html! {
         tr {
-            td { a href=(href::subscription(topic, name, &[])) { (foreign(name)) } }
+            td { a href=(address::subscription(topic, name, &[])) { (foreign(name)) } }
             td { @if let Some(status) = &settings.status { (state::badge(status.state)) } }
             td { (health::badge(settings)) }
             td.number { (waiting::count(settings)) }

@@ -1,0 +1,32 @@
+//! One visit of a page.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use posthaste_core::model::Timestamp;
+
+use crate::page::Page;
+use crate::session::SessionKey;
+
+/// One visit of a page, as handlers see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Visit {
+    /// The time of the request.
+    pub(crate) now: Timestamp,
+    /// The token that every form of the page carries.
+    pub(crate) form_token: String,
+    /// Whether cookies are kept to https.
+    pub(crate) is_secure: bool,
+    /// The key of sessions.
+    pub(crate) key: Arc<SessionKey>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Visit {
+    type Rejection = Page;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Page> {
+        // The guard stands before every page.
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Page::bad_request("not signed in"))
+    }
+}
