@@ -34,7 +34,8 @@ impl Field<'_> {
             div {
                 label for=(self.name) { (self.label) }
                 input id=(self.name) name=(self.name) value=[self.value] placeholder=(self.example)
-                    autocomplete="off" aria-invalid=[about.as_ref().map(|_| "true")] aria-describedby=[about.as_deref()];
+                    autocomplete="off" aria-invalid=[about.as_ref().map(|_| "true")]
+                    aria-describedby=[about.as_deref()];
                 (self.beside(mistake))
             }
         }

@@ -55,7 +55,11 @@ fn page(topics: &TopicNames, search: &EventSearch, found: &Found) -> Page {
 fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
     html! {
         @if topics.is_empty() {
-            p.empty { "There is no topic yet. " a href={ (PATH) "/topics" } { "Create a topic" } ", then publish an event to it." }
+            p.empty {
+                "There is no topic yet. "
+                a href={ (PATH) "/topics" } { "Create a topic" }
+                ", then publish an event to it."
+            }
         } @else if search.id.is_some() {
             p.empty { "Choose the topic of the event: an id is looked for in one topic." }
         } @else {
@@ -69,7 +73,11 @@ fn results(search: &EventSearch, page: &RecordPage) -> Markup {
     let first = search.cursor.is_some().then(|| search.address(None));
     let topic = search.topic.as_deref().unwrap_or_default();
     html! {
-        @if page.records.is_empty() { (no_records(page, search)) } @else { (table(topic, search, &page.records)) }
+        @if page.records.is_empty() {
+            (no_records(page, search))
+        } @else {
+            (table(topic, search, &page.records))
+        }
         (pager(first, next))
         @if let Some(note) = &page.note { p.hint { (foreign(note)) } }
         p.hint { "The log is complete until " (time(page.complete_until.0)) "." }

@@ -90,8 +90,8 @@ impl Asked {
         let title = format!("{}: dry run", self.title());
         let body = html! {
             p {
-                "Of " (self.owner()) ", " (at_least) strong { (number(answer.events)) } " dead letters would be "
-                (self.end.done) "."
+                "Of " (self.owner()) ", " (at_least) strong { (number(answer.events)) }
+                " dead letters would be " (self.end.done) "."
             }
             (self.counts(answer))
             div.actions {
@@ -100,7 +100,9 @@ impl Asked {
                 }
                 (self.back())
             }
-            @if answer.events == 0 { p.empty { "There is nothing to " (self.end.verb) ". Change the filters." } }
+            @if answer.events == 0 {
+                p.empty { "There is nothing to " (self.end.verb) ". Change the filters." }
+            }
         };
         Page::new(title, body).of(Section::DeadLetters)
     }
@@ -111,7 +113,9 @@ impl Asked {
             p.done role="status" { (number(answer.events)) " dead letters were " (self.end.done) "." }
             (self.counts(answer))
             div.actions {
-                @if let Some(cursor) = &answer.cursor { (self.form(visit, Some(cursor), "Continue with the rest")) }
+                @if let Some(cursor) = &answer.cursor {
+                    (self.form(visit, Some(cursor), "Continue with the rest"))
+                }
                 (self.back())
             }
         };

@@ -33,7 +33,7 @@ pub(super) fn record_address(object: &str, index: usize) -> Address {
     Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("index", Some(index))
 }
 
-/// The page of a dead letter, by its place in its object or by its event's id, or else of the first one there.
+/// The page of a dead letter, by its place in its object or by its event's id, or else of the first one.
 pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<RecordAsked>) -> Answer {
     let (_, bytes) = pages.api.bytes(Target::new(&["dead-letters", &asked.object])).await?;
     let letters = shown_letters(&bytes).unwrap_or_default();
@@ -120,7 +120,12 @@ fn unreadable(object: &str, bytes: &[u8]) -> Markup {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(BODY_CHARS_MAX)]);
     html! {
         p { "The object is not an array of dead letters. It begins like this." }
-        dl.facts { dt { "Object" } dd { code { (foreign(object)) } } dt { "Bytes" } dd { (number(bytes.len() as u64)) } }
+        dl.facts {
+            dt { "Object" }
+            dd { code { (foreign(object)) } }
+            dt { "Bytes" }
+            dd { (number(bytes.len() as u64)) }
+        }
         pre tabindex="0" { (foreign_cut(&text, BODY_CHARS_MAX)) }
     }
 }

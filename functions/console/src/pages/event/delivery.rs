@@ -105,7 +105,9 @@ fn attempt(it: &AttemptView) -> Markup {
             @if let Some(error) = &it.error { p { (foreign_cut(error, TEXT_CHARS_MAX)) } }
             @if let Some(answer) = &it.answer { (self::answer(answer, it.answer_type.as_deref())) }
             @if let Some(endpoint) = &it.endpoint { p.hint { "To " (foreign_cut(endpoint, TEXT_CHARS_MAX)) } }
-            @if let Some(id) = &it.webhook_id { p.hint { "webhook-id " code { (foreign_cut(id, TEXT_CHARS_MAX)) } } }
+            @if let Some(id) = &it.webhook_id {
+                p.hint { "webhook-id " code { (foreign_cut(id, TEXT_CHARS_MAX)) } }
+            }
         }
     }
 }
@@ -127,7 +129,10 @@ const fn origin(origin: Origin) -> &'static str {
 
 fn answer(answer: &str, media_type: Option<&str>) -> Markup {
     html! {
-        p.hint { "Answer" @if let Some(media_type) = media_type { ", " (foreign_cut(media_type, TEXT_CHARS_MAX)) } }
+        p.hint {
+            "Answer"
+            @if let Some(media_type) = media_type { ", " (foreign_cut(media_type, TEXT_CHARS_MAX)) }
+        }
         pre { (foreign_cut(answer, TEXT_CHARS_MAX)) }
     }
 }
@@ -142,7 +147,9 @@ fn resend_form(asked: &Asked<'_>, it: &DeliveryView, visit: &Visit) -> Markup {
                 button type="submit" { "Send again to " (foreign(&it.subscription)) }
             }
         } @else {
-            p.hint { "The log does not have the event itself, so this delivery cannot be sent again from here." }
+            p.hint {
+                "The log does not have the event itself, so this delivery cannot be sent again from here."
+            }
         }
     }
 }

@@ -35,7 +35,9 @@ fn shown(
     let differs = others.iter().filter(|(_, other)| other != payload).count();
     html! {
         details open {
-            summary { "The event as its producer wrote it, " (number(payload.as_str().len() as u64)) " bytes" }
+            summary {
+                "The event as its producer wrote it, " (number(payload.as_str().len() as u64)) " bytes"
+            }
             (json_body(payload.as_str()))
         }
         @if differs > 0 {

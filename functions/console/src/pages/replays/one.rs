@@ -99,7 +99,9 @@ fn became(outcomes: &ReplayOutcomes) -> Markup {
         }
         p.hint {
             "Counted from the delivery log, which is complete until " (time(outcomes.complete_until.0)) "."
-            @if outcomes.is_partial { " The log has more of this replay than was read: more events may have ended." }
+            @if outcomes.is_partial {
+                " The log has more of this replay than was read: more events may have ended."
+            }
         }
     }
 }
