@@ -99,7 +99,7 @@ pub(crate) fn pager(first: Option<Address>, next: Option<Address>) -> Markup {
         @if first.is_some() || next.is_some() {
             nav.pager aria-label="Pages" {
                 @if let Some(first) = first { a.button href=(first) { "First page" } }
-                @if let Some(next) = next { a.button rel="next" href=(next) { "Next page" } }
+                @if let Some(next) = next { a.button href=(next) rel="next" { "Next page" } }
             }
         }
     }
