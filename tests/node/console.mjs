@@ -2,7 +2,9 @@
 // another host, or run what was not the console's.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 
 import { chromium } from "playwright-core";
@@ -18,6 +20,11 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
+const PAGE_BYTES_MAX = 200_000;
+
+// A delivery is in the log some seconds after it was made; a wait that ends with nothing is a failure.
+const PATIENCE_MS = 30_000;
+
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 /** Starts the browser. */
@@ -32,7 +39,6 @@ export class Visitor {
     visitor.server = server;
     visitor.faults = [];
     visitor.context = await browser.newContext({ baseURL: server.url, ...options });
-    // axe runs in a world of its own, which the policy does not reach.
     visitor.page = await visitor.context.newPage();
     visitor.page.on("console", (message) => {
       const text = message.text();
@@ -42,6 +48,12 @@ export class Visitor {
     visitor.page.on("dialog", (dialog) => {
       visitor.faults.push(`a dialog: ${dialog.message()}`);
       dialog.dismiss();
+    });
+    visitor.page.on("response", async (answer) => {
+      if (answer.request().isNavigationRequest() && answer.ok()) {
+        const { length } = await answer.body().catch(() => "");
+        if (length > PAGE_BYTES_MAX) visitor.faults.push(`${answer.url()} has ${length} bytes`);
+      }
     });
     visitor.page.on("request", (request) => {
       if (new URL(request.url()).origin !== server.url) visitor.faults.push(`asked ${request.url()}`);
@@ -53,6 +65,38 @@ export class Visitor {
   async open(path) {
     const answer = await this.page.goto(path, { waitUntil: "load" });
     return answer.status();
+  }
+
+  /** Loads a page again and again until it has `text`. */
+  async openUntil(path, text, patienceMs = PATIENCE_MS) {
+    const until = Date.now() + patienceMs;
+    do {
+      await this.open(path);
+      if ((await this.page.locator("main").innerText()).includes(text)) return;
+    } while (Date.now() < until);
+    assert.fail(`${path} does not show ${text}:\n${await this.page.locator("main").innerText()}`);
+  }
+
+  /** Presses a button, and waits for the page that comes of it. */
+  async press(name) {
+    await Promise.all([
+      this.page.waitForEvent("load"),
+      this.page.getByRole("button", { name, exact: true }).first().click(),
+    ]);
+  }
+
+  /** Follows a link, and waits for its page. */
+  async follow(name) {
+    await Promise.all([
+      this.page.waitForEvent("load"),
+      this.page.locator("main").getByRole("link", { name }).first().click(),
+    ]);
+  }
+
+  /** Checks that the page has each of these texts. */
+  async sees(...texts) {
+    const shown = await this.page.locator("main").innerText();
+    for (const text of texts) assert.ok(shown.includes(text), `${text} is missing in:\n${shown}`);
   }
 
   async signIn() {
@@ -78,5 +122,28 @@ export class Visitor {
   async leave() {
     await this.context.close();
     assert.deepEqual(this.faults, []);
+  }
+}
+
+/** An endpoint that answers as it is told, and keeps what it was sent. */
+export class Endpoint {
+  static async start() {
+    const endpoint = new Endpoint();
+    Object.assign(endpoint, { status: 200, headers: {}, body: "", requests: [] });
+    endpoint.server = createServer(async (request, response) => {
+      const pieces = [];
+      for await (const piece of request) pieces.push(piece);
+      endpoint.requests.push({ headers: request.headers, body: Buffer.concat(pieces).toString() });
+      response.writeHead(endpoint.status, endpoint.headers).end(endpoint.body);
+    });
+    endpoint.server.listen(0, "127.0.0.1");
+    await once(endpoint.server, "listening");
+    endpoint.url = `http://127.0.0.1:${endpoint.server.address().port}/hooks`;
+    return endpoint;
+  }
+
+  stop() {
+    this.server.close();
+    this.server.closeAllConnections();
   }
 }
