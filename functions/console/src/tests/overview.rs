@@ -99,7 +99,7 @@ async fn without_a_history_the_page_says_what_it_cannot_know() {
     world
         .get("/console")
         .await
-        .has(&[r##"href="https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dash"##]);
+        .has(&[r#"href="https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dash"#]);
 }
 
 #[tokio::test]
