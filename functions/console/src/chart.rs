@@ -66,7 +66,7 @@ impl Chart {
         self
     }
 
-    /// The same with marks.
+    /// The same with marks, of which two have room.
     pub(crate) fn marked(self, marks: impl IntoIterator<Item = Mark>) -> Self {
         Self { marks: marks.into_iter().collect(), ..self }
     }
@@ -87,8 +87,9 @@ impl Chart {
                 svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.words(window)) {
                     (axis::rows(self.unit, top))
                     (axis::times(window))
-                    @for mark in self.marks.iter().filter(|mark| mark.value <= top && mark.value > 0.0) {
-                        (self.mark(*mark, top))
+                    // Thresholds are often close to each other, so their names stand at the two ends.
+                    @for (mark, end) in self.marks.iter().zip([(LEFT, "start"), (RIGHT, "end")]) {
+                        @if mark.value > 0.0 && mark.value <= top { (self.mark(*mark, top, end)) }
                     }
                     @for (series, classes) in self.series.iter().zip([("line-1", "bar"), ("line-2", "bar-2")]) {
                         (self.drawn(series, top, classes))
@@ -108,11 +109,11 @@ impl Chart {
         html! { @if !path.is_empty() { path class=(class) d=(path) {} } }
     }
 
-    fn mark(&self, mark: Mark, top: f64) -> Markup {
+    fn mark(&self, mark: Mark, top: f64, (x, anchor): (f64, &str)) -> Markup {
         let y = PreEscaped(path::number(path::height(mark.value, top)));
         html! {
             path.mark d={ "M" (LEFT) " " (y) "H" (RIGHT) } {}
-            text x=(RIGHT) y=(y) dy="-2" text-anchor="end" { (mark.name) " " (self.unit.text(mark.value)) }
+            text x=(x) y=(y) dy="10" text-anchor=(anchor) { (mark.name) " " (self.unit.text(mark.value)) }
         }
     }
 
@@ -122,9 +123,9 @@ impl Chart {
             let known = || series.values.iter().copied().flatten();
             let name = if self.series.len() > 1 { format!("{}: ", series.name) } else { String::new() };
             let Some(last) = known().last() else { return format!("{name}nothing is known") };
-            let (least, most) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
-            let [last, least, most] = [last, least, most].map(|value| self.unit.text(value));
-            format!("{name}last {last}, least {least}, most {most}")
+            let (lowest, highest) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
+            let [last, lowest, highest] = [last, lowest, highest].map(|value| self.unit.text(value));
+            format!("{name}last {last}, least {lowest}, most {highest}")
         };
         let series: Vec<_> = self.series.iter().map(of).collect();
         format!("{}, {}. {}.", self.title, window.words(), series.join("; "))

@@ -11,8 +11,8 @@ use crate::history::{Counts, Gauges, History, Pressure, STEP, Waiting};
 /// Points of a chart.
 const POINTS: u32 = 180;
 
-/// Steps of the last minute.
-const MINUTE: Duration = Duration::from_secs(60);
+/// The time of the newest rates.
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A time that is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -109,7 +109,9 @@ mod tests {
 
     #[test]
     fn an_axis_ends_at_a_round_number_above_its_values() {
-        let check = |unit: Unit, most, expected| assert_eq!(unit.top(most), expected);
+        let check = |unit: Unit, most, expected: f64| {
+            assert_eq!(unit.top(most).to_bits(), expected.to_bits());
+        };
         for (most, top) in [(0.0, 1.0), (0.2, 1.0), (1.0, 1.0), (3.0, 4.0), (4.1, 5.0), (51.0, 100.0)] {
             check(Unit::Count, most, top);
         }

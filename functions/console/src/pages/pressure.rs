@@ -58,15 +58,11 @@ pub(crate) async fn pressure(pages: Pages, visit: Visit, Query(query): Query<Pre
 /// The times to choose from.
 fn choice(shown: u32) -> Markup {
     html! {
-        nav aria-label="Time of the charts" {
-            ul {
-                @for hours in HOURS {
-                    li {
-                        a href={ (PATH) "/pressure?hours=" (hours) }
-                            aria-current=[(hours == shown).then_some("true")] {
-                            @if hours == 1 { "Last hour" } @else { "Last " (hours) " hours" }
-                        }
-                    }
+        nav.actions aria-label="Time of the charts" {
+            @for hours in HOURS {
+                a.button href={ (PATH) "/pressure?hours=" (hours) }
+                    aria-current=[(hours == shown).then_some("true")] {
+                    @if hours == 1 { "Last hour" } @else { "Last " (hours) " hours" }
                 }
             }
         }

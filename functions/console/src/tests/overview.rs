@@ -60,7 +60,7 @@ async fn the_last_hour_is_shown_in_figures_and_charts() {
     let page = world.get("/console").await;
     page.has(&["12/s", "7,200 in the last hour", "80 %", "1,800 of 9,000 attempts failed", "3,900"]);
     page.has(&["17 wait for a retry", ">120</span>", "every link answers", "data-live"]);
-    page.has(&["Deliveries and failed attempts, the last hour. delivered: last 12/s, least 12/s, most 12/s"]);
+    page.has(&["Events a second, the last hour. delivered: last 12/s, least 12/s, most 12/s"]);
     page.has(&["Pressure, the last hour. last medium", "last 15 s, least 15 s, most 15 s"]);
     page.has_not(&["First steps", "CloudWatch", "style="]);
     assert!(page.html.len() < 30_000, "{}", page.html.len());
@@ -99,7 +99,7 @@ async fn without_a_history_the_page_says_what_it_cannot_know() {
     world
         .get("/console")
         .await
-        .has(&[r##"href="https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dash"##]);
+        .has(&[r#"href="https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dash"#]);
 }
 
 #[tokio::test]

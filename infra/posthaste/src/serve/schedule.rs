@@ -52,7 +52,7 @@ fn until_next(period: Duration, now: Timestamp) -> Duration {
     let (now, half) = (Duration::from_millis(now.as_millis()), period / 2);
     let periods = (now + half).as_nanos() / period.as_nanos() + 1;
     let next = period.as_nanos() * periods;
-    Duration::from_nanos_u128(next) - now
+    Duration::from_nanos_u128(next).saturating_sub(now)
 }
 
 async fn run(name: &'static str, job: impl Future<Output = ()> + Send + 'static) {

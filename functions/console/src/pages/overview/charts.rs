@@ -21,7 +21,7 @@ pub(super) fn section(recent: &Recent) -> Markup {
 fn all(recent: &Recent) -> [Chart; 8] {
     let percentile = |share| recent.counted(|sum| sum.counts.answers.percentile(share));
     [
-        Chart::new("Deliveries and failed attempts", Unit::PerSecond, Shape::Line)
+        Chart::new("Events a second", Unit::PerSecond, Shape::Line)
             .with("delivered", recent.counted(|sum| sum.rate(sum.counts.delivered)))
             .with("failed", recent.counted(|sum| sum.rate(sum.counts.failed))),
         Chart::new("Attempts that succeeded", Unit::Percent, Shape::Line)

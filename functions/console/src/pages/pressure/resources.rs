@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{PressureResource, PressureView};
-use posthaste_core::pressure::{Measure, Resource, Tier};
+use posthaste_core::pressure::{Level, Measure, Resource, Tier};
 
 use super::level_badge;
 use crate::chart::{Chart, Mark, Shape, Unit};
@@ -45,7 +45,7 @@ fn row(it: &PressureResource) -> Markup {
             th scope="row" { code { (it.resource) } br; span.hint { (meaning(it.resource)) } }
             td {
                 (level_badge(it.level))
-                @if !it.acts { " " span.hint { "without consequences" } }
+                @if !it.acts && it.level != Level::Normal { " " span.hint { "without consequences" } }
                 br;
                 span.hint { "since " (time(it.since.0)) }
             }

@@ -183,7 +183,9 @@ mod tests {
     #[tokio::test]
     async fn a_request_counts_once_however_many_events_it_had() {
         let mut batch: Vec<_> = (0..5).map(|n| record(5, n, Kind::Attempt, LogResult::Delivered)).collect();
-        batch.iter_mut().for_each(|record| record.webhook_id = Some("msg_batch".to_owned()));
+        for record in &mut batch {
+            record.webhook_id = Some("msg_batch".to_owned());
+        }
         let ring = filled(&batch).await;
         let mut answers = Vec::new();
         let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;

@@ -163,7 +163,8 @@ mod tests {
     #[tokio::test]
     async fn a_step_has_how_things_stood_at_its_end() {
         let world = World::new();
-        world.queue.send_batch(vec![message("one"), message("two")]).await;
+        let sent = world.queue.send_batch(vec![message("one"), message("two")]).await.unwrap();
+        assert!(sent.iter().all(Result::is_ok));
         let resource = json!({
             "resource": "drain-time", "level": "medium", "since": 0, "reading": 70, "readAt": 0,
             "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "acts": true, "polls": 1,
