@@ -172,6 +172,8 @@ BREAKS = {
     ],
     "buckets-outlive-the-stack": [
         drop("Resources StateBucket DeletionPolicy"),
+        put("Resources StateBucket DeletionPolicy", "RetainExceptOnCreate"),
+        put("Resources DeadLetterBucket DeletionPolicy", "Retain"),
         put("Resources DeadLetterBucket UpdateReplacePolicy", "Delete"),
         drop("Resources LogBucket DeletionPolicy"),
     ],

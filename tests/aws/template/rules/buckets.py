@@ -43,11 +43,17 @@ def buckets_take_tls_only(stack):
             yield f"{name}: may be reached without TLS"
 
 
+# The claim writes into it, and what was deleted stays there as former versions. So it cannot be deleted even
+# right after it was made, and a deployment that tried would end in ROLLBACK_FAILED.
+NEVER_EMPTY = {"StateBucket"}
+
+
 @rule
 def buckets_outlive_the_stack(stack):
     for name, one in stack.resources.items():
-        if one["Type"] == "AWS::S3::Bucket" and not outlives(one):
-            yield f"{name}: would go with the stack"
+        deletion = "Retain" if name in NEVER_EMPTY else "RetainExceptOnCreate"
+        if one["Type"] == "AWS::S3::Bucket" and not outlives(one, deletion):
+            yield f"{name}: would go with the stack, or keep a deployment that failed from being undone"
 
 
 @rule

@@ -93,11 +93,11 @@ def queues_outlive_the_stack(stack):
             yield f"{name}: would go with the stack, and with it what was acknowledged"
 
 
-def outlives(resource):
+def outlives(resource, deletion="RetainExceptOnCreate"):
     """Whether a resource stays when its stack goes, or when an update would replace it. One that a deployment
-    made which failed is empty, and goes."""
+    made which failed is empty, and goes, unless another policy of deletion is named."""
     policies = resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")
-    return policies == ("RetainExceptOnCreate", "Retain")
+    return policies == (deletion, "Retain")
 
 
 @rule
