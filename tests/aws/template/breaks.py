@@ -111,6 +111,7 @@ BREAKS = {
         property_of("RedriveQueue", "SqsManagedSseEnabled", True),
         without("RecordsQueue", "KmsMasterKeyId"),
         property_of("DeliveriesQueue", "KmsDataKeyReusePeriodSeconds Fn::If 1", 86_400),
+        property_of("DeadLettersQueue", "KmsMasterKeyId Fn::If 0", "HasKey"),
     ],
     "queues-take-tls-only": [
         property_of("DeliveriesQueuePolicy", TLS, "true"),
@@ -128,6 +129,7 @@ BREAKS = {
         property_of("LogBucket", f"{ENCRYPTION} ServerSideEncryptionByDefault SSEAlgorithm", "AES256"),
         without("LogBucket", f"{ENCRYPTION} BucketKeyEnabled"),
         without("DeadLetterBucket", f"{ENCRYPTION} ServerSideEncryptionByDefault KMSMasterKeyID"),
+        property_of("StateBucket", f"{ENCRYPTION} BucketKeyEnabled Fn::If 0", "HasKey"),
     ],
     "buckets-take-tls-only": [
         property_of(
@@ -243,6 +245,7 @@ BREAKS = {
         grant("PublishRole", "s3:DeleteObject", {"Fn::Sub": "${StateBucket.Arn}/payloads/*"}),
         revoke("PublishRole", "TellAbsentFromForbidden"),
         revoke("RecordRole", "UseKey"),
+        put("Conditions HasKey", {"Fn::Equals": [{"Ref": "KmsKeyUse"}, "encrypt"]}),
         revoke("ManageRole", "JoinNetwork"),
         grant("WakeRole", "ec2:CreateNetworkInterface", "*"),
         grant("DeliverRole", "kms:Encrypt", {"Ref": "KmsKeyArn"}),
@@ -350,6 +353,7 @@ BREAKS = {
         put("Outputs PublishUrl Value Fn::If 1", {"Fn::GetAtt": ["PublishApi", "ApiEndpoint"]}),
         drop("Outputs PublishDomainTarget"),
         put("Outputs StateBucketName Value", {"Ref": "DeadLetterBucket"}),
+        put("Outputs AdoptionParameters Value Fn::Sub 1 Key", ""),
     ],
     "each-function-is-built-from-its-program": [
         put("Resources WakeFunction Metadata BuildProperties Binary", "posthaste-delivery"),

@@ -16,9 +16,13 @@ def statement(role, sid, member, value):
 
 
 BREAKS = {
-    "logs-are-encrypted-by-the-key": [without("WakeLogGroup", "KmsKeyId")],
+    "logs-are-encrypted-by-the-key": [
+        without("WakeLogGroup", "KmsKeyId"),
+        property_of("WakeLogGroup", "KmsKeyId Fn::If 0", "HasKey"),
+    ],
     "environments-are-encrypted-by-the-key": [
         drop("Globals Function KmsKeyArn"),
+        put("Globals Function KmsKeyArn Fn::If 0", "HasKey"),
         property_of("WakeFunction", "KmsKeyArn", "arn:aws:kms:us-east-1:123456789012:key/another"),
     ],
     "a-key-is-used-through-queues-and-buckets-alone": [

@@ -3,7 +3,7 @@
 import re
 
 from rules import rule
-from rules.queues import outlives, refuses_plain_text
+from rules.queues import encrypting_key, outlives, refuses_plain_text
 from stack import ROOT
 
 
@@ -22,7 +22,7 @@ def buckets_are_private(stack):
 @rule
 def buckets_are_encrypted(stack):
     expected = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
-    if key := stack.parameters["KmsKeyArn"]:
+    if key := encrypting_key(stack):
         by_key = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
         # Without a bucket key each object is a request to KMS.
         expected = {"ServerSideEncryptionByDefault": by_key, "BucketKeyEnabled": True}

@@ -100,9 +100,14 @@ def outlives(resource, deletion="RetainExceptOnCreate"):
     return policies == (deletion, "Retain")
 
 
+def encrypting_key(stack):
+    """The key that encrypts what is written, empty if AWS owns it. One that only decrypts is for roles."""
+    return stack.parameters["KmsKeyArn"] if stack.parameters["KmsKeyUse"] == "encrypt" else ""
+
+
 @rule
 def queues_are_encrypted(stack):
-    key = stack.parameters["KmsKeyArn"]
+    key = encrypting_key(stack)
     # A queue has one of the two.
     expected = (None, key) if key else (True, None)
     for name, queue in stack.of("AWS::SQS::Queue").items():
