@@ -277,6 +277,10 @@ BREAKS = {
     "each-level-has-its-alarms": [
         drop("Resources WakeErrorsAlarm"),
         drop("Resources DeadLettersRefusedAlarm"),
+        drop("Resources DeliveriesReturnedAlarm"),
+        drop("Resources DeadLettersReturnedAlarm"),
+        put("Resources DeliverErrorsAlarm Condition", "HasAllAlarms"),
+        put("Resources DeadletterErrorsAlarm Condition", "HasAllAlarms"),
         drop("Resources RecordsLostAlarm"),
         drop("Resources RecordsAgeAlarm"),
         drop("Resources RecordsRefusedAlarm"),
@@ -301,7 +305,9 @@ BREAKS = {
     ],
     "a-pager-without-alarms-is-refused": [drop("Rules PagingNeedsAlarms")],
     "alarms-and-metrics-of-an-idle-stack-cost-little": [six_more_alarms],
-    "a-single-failure-of-what-runs-every-minute-is-no-alarm": [
+    "a-single-failure-of-what-is-tried-again-wakes-nobody": [
+        property_of("DeliverErrorsAlarm", "Period", 300),
+        without("DeadletterErrorsAlarm", "DatapointsToAlarm"),
         property_of("WakeErrorsAlarm", "DatapointsToAlarm", 1),
         property_of("MonitorErrorsAlarm", "EvaluationPeriods", 1),
     ],
@@ -311,9 +317,13 @@ BREAKS = {
     "what-is-told-in-tries-is-looked-for-as-long-as-a-try-may-take": [
         property_of("DeadLettersRefusedAlarm", "EvaluationPeriods", 1),
         without("DeadLettersRefusedAlarm", "DatapointsToAlarm"),
+        property_of("DeliveriesReturnedAlarm", "EvaluationPeriods", 2),
+        property_of("DeadLettersQueue", "VisibilityTimeout", 1_800),
     ],
     "our-metrics-are-those-that-the-code-sends": [
         property_of("DeadLettersRefusedAlarm", "Dimensions", [{"Name": "topic", "Value": "orders"}]),
+        property_of("DeliveriesReturnedAlarm", "Dimensions 0 Value", "publish"),
+        property_of("DeadLettersReturnedAlarm", "Dimensions", []),
         property_of("DrainTimePressureAlarm", "MetricName", "PressureLevels"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "drain"),
         property_of("Dashboard", "DashboardBody", '{"widgets": []}'),
