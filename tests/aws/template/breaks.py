@@ -101,6 +101,8 @@ BREAKS = {
         property_of("DeliveriesQueue", "QueueName", "renamed"),
         property_of("DeadLettersQueue", "RedriveAllowPolicy redrivePermission", "allowAll"),
         without("RedriveQueue", "RedriveAllowPolicy"),
+        without("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3"),
+        property_of("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3 Fn::Sub 1 Id", "any"),
     ],
     "the-redrive-queue-keeps-as-long-as-its-sources": [
         property_of("RedriveQueue", "MessageRetentionPeriod", 345_600),

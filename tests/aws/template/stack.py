@@ -206,6 +206,12 @@ class Stack:
             return not self._resolve(argument[0])
         if name in ("Fn::And", "Fn::Or"):
             return (all if name == "Fn::And" else any)(map(self._resolve, argument))
+        if name == "Fn::Select":
+            index, values = argument
+            return self._resolve(values)[int(index)]
+        if name == "Fn::Split":
+            separator, text = argument
+            return self._resolve(text).split(separator)
         if name == "Fn::Join":
             separator, parts = argument
             return separator.join(map(str, self._resolve(parts)))
