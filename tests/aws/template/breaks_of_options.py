@@ -15,6 +15,20 @@ def statement(role, sid, member, value):
     return break_it
 
 
+def only_if(condition, role, sid):
+    """A break that makes a statement of a role depend on a condition."""
+
+    def break_it(template):
+        [policy] = template["Resources"][role]["Properties"]["Policies"]
+        statements = policy["PolicyDocument"]["Statement"]
+        statements[:] = [
+            {"Fn::If": [condition, one, {"Ref": "AWS::NoValue"}]} if optional(one)["Sid"] == sid else one
+            for one in statements
+        ]
+
+    return break_it
+
+
 BREAKS = {
     "logs-are-encrypted-by-the-key": [
         without("WakeLogGroup", "KmsKeyId"),
@@ -36,6 +50,7 @@ BREAKS = {
     ],
     "code-in-a-network-may-not-change-it": [
         revoke("DeliverRole", "NotByCode"),
+        only_if("HasNetwork", "ManageRole", "NotByCode"),
         statement("ManageRole", "NotByCode", "Action", ["ec2:CreateNetworkInterface"]),
         statement("ManageRole", "NotByCode", "Condition", {"ArnLike": {"lambda:SourceFunctionArn": "none"}}),
     ],
