@@ -40,6 +40,8 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(given.pop("AdoptFrom"), "posthaste")
         self.assertEqual(self.run_block("get-queue-attributes"), counts(deliveries=0))
         self.leave_something(given["AdoptStateBucket"])
+        [copying] = page.blocks("aws-network-and-keys.md", __file__)
+        self.assertIn("topics/ORDERS.json", self.run_lines(copying))
         self.run_block("aws s3 sync")
         self.assertEqual((self.checkout.path / "topics-of-today" / "ORDERS.json").read_text(), "a topic")
         self.run_block("sam delete")
