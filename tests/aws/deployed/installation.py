@@ -14,22 +14,25 @@ KEY = "a key of an installation that goes"
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 
 
+# Where infra/localstack/up puts the template that it deploys.
+CODE_BUCKET, TEMPLATE = "posthaste-code", "template.json"
+
+
 class Refused(AssertionError):
     """The stack was not made. Its text is what CloudFormation says of the resources that failed."""
 
 
 class Installation:
-    """One stack. Its name may be that of one that was."""
+    """One stack. Its name may be that of one that was, its template another beside the usual one."""
 
-    def __init__(self, name, **parameters):
+    def __init__(self, name, template=TEMPLATE, **parameters):
         self.name, self.shared = name, case.STACK
         self.cloudformation = self.shared.client("cloudformation")
         digest = hashlib.sha256(KEY.encode()).hexdigest()
         given = {"AdminKeySha256": digest, "AllowEndpoints": "127.0.0.0/8", **parameters}
         self.cloudformation.create_stack(
             StackName=name, Capabilities=CAPABILITIES,
-            # Where infra/localstack/up has put it.
-            TemplateURL=f"{self.shared.environment['AWS_ENDPOINT_URL']}/posthaste-code/template.json",
+            TemplateURL=f"{self.shared.environment['AWS_ENDPOINT_URL']}/{CODE_BUCKET}/{template}",
             Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in given.items()],
         )
         if self.ended() != "CREATE_COMPLETE":
@@ -53,23 +56,32 @@ class Installation:
         failed = (one for one in events if one["ResourceStatus"].endswith("FAILED"))
         return [f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason')}" for one in failed]
 
+    def update(self, **parameters):
+        """Deploys again with these parameters; all others keep their values."""
+        [stack] = self.cloudformation.describe_stacks(StackName=self.name)["Stacks"]
+        others = [one["ParameterKey"] for one in stack["Parameters"] if one["ParameterKey"] not in parameters]
+        self.cloudformation.update_stack(
+            StackName=self.name, UsePreviousTemplate=True, Capabilities=CAPABILITIES,
+            Parameters=[{"ParameterKey": key, "UsePreviousValue": True} for key in others]
+            + [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+        )
+        if self.ended() != "UPDATE_COMPLETE":
+            raise Refused("\n".join(self.failures()))
+
     def delete(self):
         """Deletes the stack as `sam delete` does, and answers the kinds of the resources that stay."""
         self.cloudformation.delete_stack(StackName=self.id)
-        events = self.cloudformation.get_paginator("describe_stack_events")
-
-        def all_events():
-            return [one for page in events.paginate(StackName=self.id) for one in page["StackEvents"]]
 
         def is_gone():
             return any(
                 (one["LogicalResourceId"], one["ResourceStatus"]) == (self.name, "DELETE_COMPLETE")
-                for one in all_events()
+                for one in all_events(self.cloudformation, self.id)
             )
 
         waiting.until(is_gone, f"the end of the stack {self.name}")
         return sorted(
-            one["ResourceType"] for one in all_events() if one["ResourceStatus"] == "DELETE_SKIPPED"
+            one["ResourceType"] for one in all_events(self.cloudformation, self.id)
+            if one["ResourceStatus"] == "DELETE_SKIPPED"
         )
 
     def adoption(self):
@@ -127,3 +139,9 @@ class Installation:
             QueueUrl=self.outputs["DeliveriesQueueUrl"], AttributeNames=names
         )
         return sum(int(count) for count in counts["Attributes"].values())
+
+
+def all_events(cloudformation, stack):
+    """What happened to a stack, by its name or id, the newest first."""
+    pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack)
+    return [one for page in pages for one in page["StackEvents"]]

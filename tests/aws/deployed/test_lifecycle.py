@@ -12,7 +12,7 @@ import json
 import case
 import waiting
 from case import Case, cloud_event
-from installation import Installation, Refused
+from installation import CODE_BUCKET, TEMPLATE, Installation, Refused, all_events
 from test_schedules import minute
 
 KEPT = ["AWS::S3::Bucket"] * 3 + ["AWS::SQS::Queue"] * 4
@@ -49,6 +49,36 @@ class Lifecycle(Case):
         self.assertEqual(renamed.delete(), [])
         self.assert_delivers(last := Installation("last", **renamed.adoption()), "3")
         last.delete()
+
+    def test_a_first_deployment_that_fails_is_undone_and_leaves_a_state_bucket_without_objects(self):
+        with self.assertRaises(Refused):
+            Installation("unlucky", template=self.template_that_fails_at_the_end())
+        cloudformation = self.stack.client("cloudformation")
+        [failed] = cloudformation.describe_stacks(StackName="unlucky")["Stacks"]
+        self.assertEqual(failed["StackStatus"], "ROLLBACK_COMPLETE")
+        events = all_events(cloudformation, "unlucky")
+        status = {(one["LogicalResourceId"], one["ResourceStatus"]) for one in events}
+        self.assertIn(("StateClaim", "CREATE_COMPLETE"), status)
+        left = {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in events
+                if one["ResourceStatus"] == "DELETE_SKIPPED"}
+        self.assertEqual(list(left), ["StateBucket"])
+        self.assertEqual(self.stack.objects(left["StateBucket"]), [])
+        queues = self.stack.client("sqs").list_queues(QueueNamePrefix="unlucky-")
+        self.assertEqual(queues.get("QueueUrls", []), [])
+        # It holds what keeps CloudFormation from deleting it.
+        versions = self.stack.client("s3").list_object_versions(Bucket=left["StateBucket"])
+        self.assertEqual({one["Key"] for one in versions["Versions"]}, {"owner.json"})
+
+    def template_that_fails_at_the_end(self):
+        """The name of one beside the usual one, with a queue that is made last and that SQS refuses."""
+        s3, name = self.stack.client("s3"), "failing.json"
+        template = json.loads(s3.get_object(Bucket=CODE_BUCKET, Key=TEMPLATE)["Body"].read())
+        template["Resources"]["Failing"] = {
+            "Type": "AWS::SQS::Queue", "DependsOn": "DeliverFunction",
+            "Properties": {"VisibilityTimeout": 50_000},
+        }
+        s3.put_object(Bucket=CODE_BUCKET, Key=name, Body=json.dumps(template).encode())
+        return name
 
     def leave_behind(self, installation, number):
         """Has one event parked after its endpoint was down, and one waiting in the queue."""

@@ -8,6 +8,7 @@ import stack
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from case import CLOUD_EVENT, Case, cloud_event, request
+from installation import Installation
 
 KEY = "arn:aws:kms:us-east-1:000000000000:key/5c1e5c1e-5c1e-5c1e-5c1e-5c1e5c1e5c1e"
 
@@ -72,6 +73,32 @@ class Options(Case):
     def test_producers_are_told_of_the_domain_name(self):
         self.assertEqual(self.stack.outputs["PublishUrl"], "https://events.example.com/")
         self.assertIn("PublishDomainTarget", self.stack.outputs)
+
+    def test_a_running_stack_takes_a_key_and_leaves_it_in_two_steps_each(self):
+        keyed = Installation("keyed")
+        steps = [
+            ({"KmsKeyArn": KEY, "KmsKeyUse": "decrypt"}, (True, None)),
+            ({"KmsKeyUse": "encrypt"}, (True, KEY)),
+            ({"KmsKeyUse": "decrypt"}, (True, None)),
+            ({"KmsKeyArn": ""}, (False, None)),
+        ]
+        for given, expected in steps:
+            with self.subTest(given):
+                keyed.update(**given)
+                self.assertEqual((self.may_use_key(keyed), self.key_of_queue(keyed)), expected)
+        keyed.delete()
+
+    def may_use_key(self, installation):
+        """Whether deliver may use the key."""
+        role = installation.resources["DeliverRole"]
+        policy = installation.shared.client("iam").get_role_policy(RoleName=role, PolicyName="deliver")
+        return KEY in json.dumps(policy["PolicyDocument"])
+
+    def key_of_queue(self, installation):
+        """The key that encrypts the delivery queue."""
+        url = installation.outputs["DeliveriesQueueUrl"]
+        found = installation.shared.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+        return found["Attributes"].get("KmsMasterKeyId")
 
     def test_queues_and_logs_are_encrypted_by_the_key_and_roles_may_use_it(self):
         queues, logs, roles = (self.stack.client(one) for one in ("sqs", "logs", "iam"))

@@ -40,12 +40,16 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(given.pop("AdoptFrom"), "posthaste")
         self.assertEqual(self.run_block("get-queue-attributes"), counts(deliveries=0))
         self.leave_something(given["AdoptStateBucket"])
+        [copying] = page.blocks("aws-network-and-keys.md", __file__)
+        self.assertIn("topics/ORDERS.json", self.run_lines(copying))
         self.run_block("aws s3 sync")
         self.assertEqual((self.checkout.path / "topics-of-today" / "ORDERS.json").read_text(), "a topic")
         self.run_block("sam delete")
         self.assertEqual(self.stacks(), [])
 
-        found = dict(line.split() for line in self.run_block("describe-stack-events").splitlines())
+        created, *left = self.run_block("describe-stack-events").splitlines()
+        self.assertTrue(created.startswith("created 2"), created)
+        found = dict(line.split() for line in left)
         self.assertEqual(len(found), 7)
         self.assertEqual({name: found.get(name.removeprefix("Adopt")) for name in given}, given)
         names = self.run_block("aws sqs list-queues")
@@ -81,6 +85,35 @@ class Lifecycle(unittest.TestCase):
         """The stacks called posthaste that are there."""
         stacks = self.client("cloudformation").describe_stacks()["Stacks"]
         return [one for one in stacks if one["StackName"] == "posthaste"]
+
+
+# What the CLI prints of two pages, each by itself: a stack of the name that failed later, and those before
+# it. The emulator knows one stack of a name.
+TWO_PAGES = """aws() {
+  case "$2" in
+    list-stacks)
+      printf '%s\\t%s\\n' 2026-11-24T08:00:00+00:00 lived 2026-11-25T09:00:00+00:00 failed
+      printf '%s\\t%s\\n' 2026-11-24T21:00:00+00:00 adopted ;;
+    describe-stack-events)
+      case "$4" in
+        failed) echo "StateBucket $4" ;;
+        lived) echo "DeliveriesQueue $4" ;;
+      esac ;;
+  esac
+}"""
+
+
+class FormerStacks(unittest.TestCase):
+    def test_stacks_of_the_name_are_listed_from_the_newest_on_whatever_page_they_come(self):
+        blocks = page.blocks("stack-lifecycle.md", __file__)
+        [block] = (one for one in blocks if "list-stacks" in one)
+        with Checkout() as checkout:
+            printed = checkout.run(f"{TWO_PAGES}\n{block}").splitlines()
+        self.assertEqual(printed, [
+            "created 2026-11-25T09:00:00+00:00", "StateBucket failed",
+            "created 2026-11-24T21:00:00+00:00",
+            "created 2026-11-24T08:00:00+00:00", "DeliveriesQueue lived",
+        ])
 
 
 def counts(deliveries):

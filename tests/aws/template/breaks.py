@@ -101,6 +101,8 @@ BREAKS = {
         property_of("DeliveriesQueue", "QueueName", "renamed"),
         property_of("DeadLettersQueue", "RedriveAllowPolicy redrivePermission", "allowAll"),
         without("RedriveQueue", "RedriveAllowPolicy"),
+        without("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3"),
+        property_of("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3 Fn::Sub 1 Id", "any"),
     ],
     "the-redrive-queue-keeps-as-long-as-its-sources": [
         property_of("RedriveQueue", "MessageRetentionPeriod", 345_600),
@@ -111,6 +113,7 @@ BREAKS = {
         property_of("RedriveQueue", "SqsManagedSseEnabled", True),
         without("RecordsQueue", "KmsMasterKeyId"),
         property_of("DeliveriesQueue", "KmsDataKeyReusePeriodSeconds Fn::If 1", 86_400),
+        property_of("DeadLettersQueue", "KmsMasterKeyId Fn::If 0", "HasKey"),
     ],
     "queues-take-tls-only": [
         property_of("DeliveriesQueuePolicy", TLS, "true"),
@@ -128,6 +131,7 @@ BREAKS = {
         property_of("LogBucket", f"{ENCRYPTION} ServerSideEncryptionByDefault SSEAlgorithm", "AES256"),
         without("LogBucket", f"{ENCRYPTION} BucketKeyEnabled"),
         without("DeadLetterBucket", f"{ENCRYPTION} ServerSideEncryptionByDefault KMSMasterKeyID"),
+        property_of("StateBucket", f"{ENCRYPTION} BucketKeyEnabled Fn::If 0", "HasKey"),
     ],
     "buckets-take-tls-only": [
         property_of(
@@ -172,6 +176,8 @@ BREAKS = {
     ],
     "buckets-outlive-the-stack": [
         drop("Resources StateBucket DeletionPolicy"),
+        put("Resources StateBucket DeletionPolicy", "RetainExceptOnCreate"),
+        put("Resources DeadLetterBucket DeletionPolicy", "Retain"),
         put("Resources DeadLetterBucket UpdateReplacePolicy", "Delete"),
         drop("Resources LogBucket DeletionPolicy"),
     ],
@@ -241,6 +247,7 @@ BREAKS = {
         grant("PublishRole", "s3:DeleteObject", {"Fn::Sub": "${StateBucket.Arn}/payloads/*"}),
         revoke("PublishRole", "TellAbsentFromForbidden"),
         revoke("RecordRole", "UseKey"),
+        put("Conditions HasKey", {"Fn::Equals": [{"Ref": "KmsKeyUse"}, "encrypt"]}),
         revoke("ManageRole", "JoinNetwork"),
         grant("WakeRole", "ec2:CreateNetworkInterface", "*"),
         grant("DeliverRole", "kms:Encrypt", {"Ref": "KmsKeyArn"}),
@@ -272,6 +279,10 @@ BREAKS = {
     "each-level-has-its-alarms": [
         drop("Resources WakeErrorsAlarm"),
         drop("Resources DeadLettersRefusedAlarm"),
+        drop("Resources DeliveriesReturnedAlarm"),
+        drop("Resources DeadLettersReturnedAlarm"),
+        put("Resources DeliverErrorsAlarm Condition", "HasAllAlarms"),
+        put("Resources DeadletterErrorsAlarm Condition", "HasAllAlarms"),
         drop("Resources RecordsLostAlarm"),
         drop("Resources RecordsAgeAlarm"),
         drop("Resources RecordsRefusedAlarm"),
@@ -296,7 +307,9 @@ BREAKS = {
     ],
     "a-pager-without-alarms-is-refused": [drop("Rules PagingNeedsAlarms")],
     "alarms-and-metrics-of-an-idle-stack-cost-little": [six_more_alarms],
-    "a-single-failure-of-what-runs-every-minute-is-no-alarm": [
+    "a-single-failure-of-what-is-tried-again-wakes-nobody": [
+        property_of("DeliverErrorsAlarm", "Period", 300),
+        without("DeadletterErrorsAlarm", "DatapointsToAlarm"),
         property_of("WakeErrorsAlarm", "DatapointsToAlarm", 1),
         property_of("MonitorErrorsAlarm", "EvaluationPeriods", 1),
     ],
@@ -306,9 +319,13 @@ BREAKS = {
     "what-is-told-in-tries-is-looked-for-as-long-as-a-try-may-take": [
         property_of("DeadLettersRefusedAlarm", "EvaluationPeriods", 1),
         without("DeadLettersRefusedAlarm", "DatapointsToAlarm"),
+        property_of("DeliveriesReturnedAlarm", "EvaluationPeriods", 2),
+        property_of("DeadLettersQueue", "VisibilityTimeout", 1_800),
     ],
     "our-metrics-are-those-that-the-code-sends": [
         property_of("DeadLettersRefusedAlarm", "Dimensions", [{"Name": "topic", "Value": "orders"}]),
+        property_of("DeliveriesReturnedAlarm", "Dimensions 0 Value", "publish"),
+        property_of("DeadLettersReturnedAlarm", "Dimensions", []),
         property_of("DrainTimePressureAlarm", "MetricName", "PressureLevels"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "drain"),
         property_of("Dashboard", "DashboardBody", '{"widgets": []}'),
@@ -348,6 +365,7 @@ BREAKS = {
         put("Outputs PublishUrl Value Fn::If 1", {"Fn::GetAtt": ["PublishApi", "ApiEndpoint"]}),
         drop("Outputs PublishDomainTarget"),
         put("Outputs StateBucketName Value", {"Ref": "DeadLetterBucket"}),
+        put("Outputs AdoptionParameters Value Fn::Sub 1 Key", ""),
     ],
     "each-function-is-built-from-its-program": [
         put("Resources WakeFunction Metadata BuildProperties Binary", "posthaste-delivery"),

@@ -15,10 +15,28 @@ def statement(role, sid, member, value):
     return break_it
 
 
+def only_if(condition, role, sid):
+    """A break that makes a statement of a role depend on a condition."""
+
+    def break_it(template):
+        [policy] = template["Resources"][role]["Properties"]["Policies"]
+        statements = policy["PolicyDocument"]["Statement"]
+        statements[:] = [
+            {"Fn::If": [condition, one, {"Ref": "AWS::NoValue"}]} if optional(one)["Sid"] == sid else one
+            for one in statements
+        ]
+
+    return break_it
+
+
 BREAKS = {
-    "logs-are-encrypted-by-the-key": [without("WakeLogGroup", "KmsKeyId")],
+    "logs-are-encrypted-by-the-key": [
+        without("WakeLogGroup", "KmsKeyId"),
+        property_of("WakeLogGroup", "KmsKeyId Fn::If 0", "HasKey"),
+    ],
     "environments-are-encrypted-by-the-key": [
         drop("Globals Function KmsKeyArn"),
+        put("Globals Function KmsKeyArn Fn::If 0", "HasKey"),
         property_of("WakeFunction", "KmsKeyArn", "arn:aws:kms:us-east-1:123456789012:key/another"),
     ],
     "a-key-is-used-through-queues-and-buckets-alone": [
@@ -32,6 +50,7 @@ BREAKS = {
     ],
     "code-in-a-network-may-not-change-it": [
         revoke("DeliverRole", "NotByCode"),
+        only_if("HasNetwork", "ManageRole", "NotByCode"),
         statement("ManageRole", "NotByCode", "Action", ["ec2:CreateNetworkInterface"]),
         statement("ManageRole", "NotByCode", "Condition", {"ArnLike": {"lambda:SourceFunctionArn": "none"}}),
     ],

@@ -81,9 +81,15 @@ def an_api_alone(template):
 
 def everything(template):
     """Every parameter at a value that is not its default: the last allowed one, the greatest, or one of
-    TEXTS. But for Tarpit, which does not go with an HTTP API."""
+    TEXTS. But for Tarpit, which does not go with an HTTP API, and KmsKeyUse, with which the key would encrypt
+    nothing."""
     given = {name: _unlike_default(name, one) for name, one in template["Parameters"].items()}
-    return {**given, "Tarpit": "advise"}
+    return {**given, "Tarpit": "advise", "KmsKeyUse": "encrypt"}
+
+
+def a_key_that_only_decrypts(template):
+    """The steps before a running stack encrypts by a key, and before it leaves the key."""
+    return {**everything(template), "KmsKeyUse": "decrypt"}
 
 
 def everything_behind_function_urls(template):
@@ -200,6 +206,12 @@ class Stack:
             return not self._resolve(argument[0])
         if name in ("Fn::And", "Fn::Or"):
             return (all if name == "Fn::And" else any)(map(self._resolve, argument))
+        if name == "Fn::Select":
+            index, values = argument
+            return self._resolve(values)[int(index)]
+        if name == "Fn::Split":
+            separator, text = argument
+            return self._resolve(text).split(separator)
         if name == "Fn::Join":
             separator, parts = argument
             return separator.join(map(str, self._resolve(parts)))
@@ -211,7 +223,11 @@ class Stack:
 
     def _substituted(self, text, values):
         values = {name: self._resolve(one) for name, one in values.items()}
-        fill = lambda found: str(values.get(found[1]) or self._named(found[1]))  # noqa: E731
+
+        def fill(found):
+            name = found[1]
+            return str(values[name] if name in values else self._named(name))
+
         return re.sub(r"\$\{([^!}][^}]*)\}", fill, text).replace("${!", "${")
 
     def _attribute(self, text):

@@ -23,6 +23,7 @@ VARIANTS = (
     stack.an_api_alone,
     stack.everything,
     stack.everything_behind_function_urls,
+    stack.a_key_that_only_decrypts,
     lambda template: {**stack.everything(template), "Alarms": "all"},
     lambda template: {**stack.defaults(template), "Alarms": "none"},
 )

@@ -4,6 +4,7 @@ import json
 import re
 
 from rules import rule
+from rules.queues import sources
 from stack import PSEUDO, ROOT, TEXTS
 
 NAMESPACE = PSEUDO["AWS::StackName"]
@@ -18,7 +19,11 @@ ESSENTIAL = {
     ("ApproximateAgeOfOldestMessage", "posthaste-deliveries"),
     ("ApproximateAgeOfOldestMessage", "posthaste-deadletters"),
     ("OldestUnwrittenDeadLetterInSeconds",),
+    ("OldestReturnedMessageInSeconds", "deliver"),
+    ("OldestReturnedMessageInSeconds", "deadletter"),
     ("Invocations", "WakeFunction"),
+    ("Errors", "DeliverFunction"),
+    ("Errors", "DeadletterFunction"),
     ("Errors", "WakeFunction"),
     ("Errors", "MonitorFunction"),
 }
@@ -113,31 +118,42 @@ def silence_is_an_alarm_for_what_a_schedule_starts_every_minute(stack):
 
 
 @rule
-def a_single_failure_of_what_runs_every_minute_is_no_alarm(stack):
-    """The run of the next minute makes up for it, and nobody is to be woken."""
-    for name in ("WakeErrorsAlarm", "MonitorErrorsAlarm"):
+def a_single_failure_of_what_is_tried_again_wakes_nobody(stack):
+    """The run of the next minute makes up for it, or the batch is received again."""
+    for name in ("DeliverErrorsAlarm", "DeadletterErrorsAlarm", "WakeErrorsAlarm", "MonitorErrorsAlarm"):
         alarm = alarms(stack).get(name)
-        looks = alarm and [alarm[one] for one in ("Period", "EvaluationPeriods", "DatapointsToAlarm")]
+        looks = alarm and [alarm.get(one) for one in ("Period", "EvaluationPeriods", "DatapointsToAlarm")]
         if alarm and looks != [60, 5, 3]:
             yield f"{name}: looks at {looks}"
 
 
 @rule
 def what_is_told_in_tries_is_looked_for_as_long_as_a_try_may_take(stack):
-    """A gauge that is sent every 15 minutes, or 5 later, is missing from most periods."""
-    alarm = alarms(stack).get("DeadLettersRefusedAlarm")
-    if alarm is None:
-        return
-    looked_at = alarm["Period"] * alarm["EvaluationPeriods"]
-    window = 15 * 60 + int(stack.parameters["DeadletterBatchWindow"])
-    if looked_at <= window or alarm.get("DatapointsToAlarm") != 1:
-        yield f"DeadLettersRefusedAlarm: looks at {looked_at} s, a letter is tried every {window} s"
+    """A gauge that is sent with each try is missing from most periods."""
+    for name, secs in tried_after_secs(stack).items():
+        if alarm := alarms(stack).get(name):
+            looked_at = alarm["Period"] * alarm["EvaluationPeriods"]
+            if looked_at <= secs or alarm.get("DatapointsToAlarm") != 1:
+                yield f"{name}: looks at {looked_at} s, a message is tried every {secs} s"
+
+
+def tried_after_secs(stack):
+    """The longest time between two tries that an alarm's gauge tells of: a delay of its own or the visibility
+    timeout, and the window in which the mapping gathers."""
+    deliveries = int(stack.parameters["DeliverBatchWindow"])
+    dead_letters = int(stack.parameters["DeadletterBatchWindow"])
+    shown = {name: queue["VisibilityTimeout"] for name, queue in stack.of("AWS::SQS::Queue").items()}
+    return {
+        "DeadLettersRefusedAlarm": 15 * 60 + dead_letters,
+        "DeliveriesReturnedAlarm": shown["DeliveriesQueue"] + deliveries,
+        "DeadLettersReturnedAlarm": shown["DeadLettersQueue"] + dead_letters,
+    }
 
 
 @rule
 def our_metrics_are_those_that_the_code_sends(stack):
     sent = sent_by("counter!|gauge!|histogram!|count\\w*")
-    resources = re.findall(r'=> "([a-z-]+)"', (ROOT / "shared/core/src/pressure/resource.rs").read_text())
+    dimensions = dimensions_of_ours(stack)
     shown = set(
         re.findall(
             rf'Namespace="{NAMESPACE}" MetricName="(\w+)"', json.dumps(dashboard(stack)).replace('\\"', '"')
@@ -149,9 +165,20 @@ def our_metrics_are_those_that_the_code_sends(stack):
     for metric in sorted(sent - shown):
         yield f"{metric}: not on the dashboard"
     for name, alarm in ours.items():
-        expected = [("resource", True)] if alarm["MetricName"] == "PressureLevel" else []
-        if [(one["Name"], one["Value"] in resources) for one in alarm["Dimensions"]] != expected:
+        found = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+        values = dimensions.get(alarm["MetricName"], {})
+        if found.keys() != values.keys() or any(found[one] not in values[one] for one in found):
             yield f"{name}: no metric has {alarm['Dimensions']}"
+
+
+def dimensions_of_ours(stack):
+    """Our metrics that have dimensions, with the values that these have."""
+    resources = re.findall(r'=> "([a-z-]+)"', (ROOT / "shared/core/src/pressure/resource.rs").read_text())
+    receiving = {one["FunctionName"].removesuffix("Function").lower() for one in sources(stack).values()}
+    return {
+        "PressureLevel": {"resource": resources},
+        "OldestReturnedMessageInSeconds": {"function": receiving},
+    }
 
 
 @rule
@@ -222,7 +249,8 @@ def row_of_the_page(stack):
 def sent_by(macros):
     """The metrics that functions send by one of these macros. The name stands in the macro, or in the call of
     a function `count…` that hands it to one."""
-    folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/services/src"]
+    shared = [ROOT / "shared/services/src", ROOT / "shared/aws/src/lambda"]
+    folders = [*(ROOT / "functions").glob("*/src"), *shared]
     call = re.compile(rf'\b(?:{macros})\(\s*"([A-Z]\w+)"')
     return {
         name

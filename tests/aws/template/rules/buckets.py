@@ -3,7 +3,7 @@
 import re
 
 from rules import rule
-from rules.queues import outlives, refuses_plain_text
+from rules.queues import encrypting_key, outlives, refuses_plain_text
 from stack import ROOT
 
 
@@ -22,7 +22,7 @@ def buckets_are_private(stack):
 @rule
 def buckets_are_encrypted(stack):
     expected = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
-    if key := stack.parameters["KmsKeyArn"]:
+    if key := encrypting_key(stack):
         by_key = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
         # Without a bucket key each object is a request to KMS.
         expected = {"ServerSideEncryptionByDefault": by_key, "BucketKeyEnabled": True}
@@ -43,11 +43,17 @@ def buckets_take_tls_only(stack):
             yield f"{name}: may be reached without TLS"
 
 
+# The claim writes into it, and what was deleted stays there as former versions. So it cannot be deleted even
+# right after it was made, and a deployment that tried would end in ROLLBACK_FAILED.
+NEVER_EMPTY = {"StateBucket"}
+
+
 @rule
 def buckets_outlive_the_stack(stack):
     for name, one in stack.resources.items():
-        if one["Type"] == "AWS::S3::Bucket" and not outlives(one):
-            yield f"{name}: would go with the stack"
+        deletion = "Retain" if name in NEVER_EMPTY else "RetainExceptOnCreate"
+        if one["Type"] == "AWS::S3::Bucket" and not outlives(one, deletion):
+            yield f"{name}: would go with the stack, or keep a deployment that failed from being undone"
 
 
 @rule

@@ -1,7 +1,7 @@
 """Functions: who may call them, how many run at once, where their logs go."""
 
 from rules import rule
-from rules.queues import sources
+from rules.queues import encrypting_key, sources
 
 # Functions that ask every request for a key of their own, so that their URLs may be public.
 ASK_FOR_A_KEY = {"PublishFunction", "ManageFunction"}
@@ -134,14 +134,14 @@ def scheduled_functions(stack):
 @rule
 def environments_are_encrypted_by_the_key(stack):
     for name, function in functions(stack).items():
-        if function.get("KmsKeyArn", "") != stack.parameters["KmsKeyArn"]:
+        if function.get("KmsKeyArn", "") != encrypting_key(stack):
             yield f"{name}: its environment is encrypted by {function.get('KmsKeyArn')}"
 
 
 @rule
 def logs_are_encrypted_by_the_key(stack):
     for name, group in stack.of("AWS::Logs::LogGroup").items():
-        if group.get("KmsKeyId", "") != stack.parameters["KmsKeyArn"]:
+        if group.get("KmsKeyId", "") != encrypting_key(stack):
             yield f"{name}: encrypted by {group.get('KmsKeyId')}"
 
 

@@ -3,7 +3,7 @@
 import re
 
 from rules import rule
-from stack import ROOT
+from stack import PSEUDO, ROOT
 
 # AWS's advice for queues that Lambda reads.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -61,6 +61,12 @@ def what_fails_often_is_redriven(stack):
             yield f"{name}: redrives as {redrive}, expected to RedriveQueue after {counts[1]} receives"
 
 
+# A source that there is not, named by the stack's id. It makes the attributes of the redrive queue this
+# stack's own, so that no other stack of the name is given the queue.
+NO_QUEUE = ":".join(["arn:aws:sqs", PSEUDO["AWS::Region"], PSEUDO["AWS::AccountId"],
+                     PSEUDO["AWS::StackId"].rpartition("/")[2]])
+
+
 @rule
 def the_redrive_queue_takes_from_its_sources_alone(stack):
     queues = stack.of("AWS::SQS::Queue")
@@ -69,7 +75,7 @@ def the_redrive_queue_takes_from_its_sources_alone(stack):
         allowed = queue.get("RedriveAllowPolicy")
         expected = {"redrivePermission": "denyAll"}
         if name == "RedriveQueue":
-            expected = {"redrivePermission": "byQueue", "sourceQueueArns": feeding}
+            expected = {"redrivePermission": "byQueue", "sourceQueueArns": sorted([*feeding, NO_QUEUE])}
             allowed = allowed and {**allowed, "sourceQueueArns": sorted(allowed.get("sourceQueueArns", []))}
         if allowed != expected:
             yield f"{name}: takes redriven messages as {allowed}, expected {expected}"
@@ -93,16 +99,21 @@ def queues_outlive_the_stack(stack):
             yield f"{name}: would go with the stack, and with it what was acknowledged"
 
 
-def outlives(resource):
+def outlives(resource, deletion="RetainExceptOnCreate"):
     """Whether a resource stays when its stack goes, or when an update would replace it. One that a deployment
-    made which failed is empty, and goes."""
+    made which failed is empty, and goes, unless another policy of deletion is named."""
     policies = resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")
-    return policies == ("RetainExceptOnCreate", "Retain")
+    return policies == (deletion, "Retain")
+
+
+def encrypting_key(stack):
+    """The key that encrypts what is written, empty if AWS owns it. One that only decrypts is for roles."""
+    return stack.parameters["KmsKeyArn"] if stack.parameters["KmsKeyUse"] == "encrypt" else ""
 
 
 @rule
 def queues_are_encrypted(stack):
-    key = stack.parameters["KmsKeyArn"]
+    key = encrypting_key(stack)
     # A queue has one of the two.
     expected = (None, key) if key else (True, None)
     for name, queue in stack.of("AWS::SQS::Queue").items():

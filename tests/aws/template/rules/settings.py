@@ -103,7 +103,7 @@ def outputs_say_where_everything_is(stack):
         "RecordsQueueUrl": "RecordsQueue",
         "RedriveQueueUrl": "RedriveQueue",
         "AdoptionParameters": "AdoptFrom=posthaste AdoptStateBucket=StateBucket "
-        "AdoptDeadLetterBucket=DeadLetterBucket AdoptLogBucket=LogBucket",
+        f"AdoptDeadLetterBucket=DeadLetterBucket AdoptLogBucket=LogBucket{key_to_adopt_with(stack)}",
     }
     if stack.parameters["PublishDomainName"]:
         expected |= {
@@ -113,6 +113,12 @@ def outputs_say_where_everything_is(stack):
     for name, value in expected.items():
         if (found := stack.outputs().get(name)) != value:
             yield f"{name}: is {found}, expected {value}"
+
+
+def key_to_adopt_with(stack):
+    """What another stack needs beside queues and buckets to read what is in them."""
+    key, use = (stack.parameters[name] for name in ("KmsKeyArn", "KmsKeyUse"))
+    return f" KmsKeyArn={key} KmsKeyUse={use}" if key else ""
 
 
 def publish_url(stack):

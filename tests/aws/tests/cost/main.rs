@@ -93,8 +93,8 @@ const THREE_LOADS: &str = "\
 | the delivery log, with payloads | $0.36 | $12.78 | $49.48 |
 | whatever is published | $1.58 | $1.58 | $1.58 |
 | what leaves AWS | $0.04 | $4.20 | $41.99 |
-| alarms and metrics | $5.50 | $5.50 | $5.50 |
-| all | **$8.44** | **$89.17** | **$472.41** |
+| alarms and metrics | $5.70 | $5.70 | $5.70 |
+| all | **$8.64** | **$89.37** | **$472.61** |
 ";
 
 #[test]
