@@ -1,5 +1,5 @@
-// A browser on the console of a running server. What a page must never do is noted: break its own policy, call
-// another host, or run what was not the console's.
+// A browser on the console of a running server. What a page must never do is noted: break its own policy,
+// call another host, or run what was not the console's.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -20,6 +20,9 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
+// WCAG 2.2 AA, and what else axe recommends.
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+
 const PAGE_BYTES_MAX = 200_000;
 
 // A delivery is in the log some seconds after it was made; a wait that ends with nothing is a failure.
@@ -29,7 +32,8 @@ const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 /** Starts the browser. */
 export function launch() {
-  return chromium.launch({ executablePath: process.env.POSTHASTE_CHROMIUM ?? "/usr/bin/chromium", args: ARGUMENTS });
+  const executablePath = process.env.POSTHASTE_CHROMIUM ?? "/usr/bin/chromium";
+  return chromium.launch({ executablePath, args: ARGUMENTS });
 }
 
 /** A visitor with a profile of its own, on the console of `server`. */
@@ -110,9 +114,7 @@ export class Visitor {
   async violations() {
     // A policy without eval does not keep out what the browser's own tools run.
     await this.page.evaluate(await readFile(AXE, "utf8"));
-    const found = await this.page.evaluate(() =>
-      globalThis.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
-    );
+    const found = await this.page.evaluate((runOnly) => globalThis.axe.run({ runOnly }), RULES);
     return found.violations.map(
       ({ id, help, nodes }) => `${id}: ${help}: ${nodes.map((node) => node.html.slice(0, 200)).join(" | ")}`,
     );

@@ -9,7 +9,8 @@ import { Server } from "./serving.mjs";
 // wake looks for replays once a minute.
 const REPLAY_MS = 90_000;
 
-const EMPTY_PAGES = ["", "/topics", "/topics/new", "/events", "/dead-letters", "/links", "/pressure", "/replays"];
+const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/links", "/pressure", "/replays"];
+const EMPTY_PAGES = [...SECTIONS, "/topics/new"];
 
 const PAGES = [
   ...EMPTY_PAGES,
@@ -40,7 +41,8 @@ after(async () => {
 /** Publishes events of these ids. */
 async function publish(...ids) {
   const { key1 } = await server.manage("GET", "/topics/orders/keys");
-  const events = ids.map((id) => ({ specversion: "1.0", id, source: "/shop", type: "order.paid", data: { id } }));
+  const common = { specversion: "1.0", source: "/shop", type: "order.paid" };
+  const events = ids.map((id) => ({ ...common, id, data: { id } }));
   const answer = await fetch(`${server.url}/topics/orders/events`, {
     method: "POST",
     headers: { "content-type": "application/cloudevents-batch+json", "aeg-sas-key": key1 },
@@ -63,7 +65,7 @@ for (const colorScheme of ["light", "dark"]) {
   });
 }
 
-test("an operator wires a subscription, follows an event, mends a broken endpoint and sends again", async () => {
+test("an operator wires a subscription, follows an event, mends its endpoint and sends again", async () => {
   const visitor = await Visitor.come(browser, server);
   const { page } = visitor;
   await visitor.signIn();
@@ -74,7 +76,8 @@ test("an operator wires a subscription, follows an event, mends a broken endpoin
   await visitor.press("Create topic");
   await visitor.follow("Make the first subscription");
   await page.getByLabel("Name of the subscription").fill("billing");
-  await page.getByLabel("Settings as YAML").fill(`endpoint: { url: "${endpoint.url}" }\ndeadLetter: { delay: PT0S }\n`);
+  const settings = `endpoint: { url: "${endpoint.url}" }\ndeadLetter: { delay: PT0S }\n`;
+  await page.getByLabel("Settings as YAML").fill(settings);
   await visitor.press("Show what changes");
   await visitor.sees(endpoint.url);
   await visitor.press("Save");

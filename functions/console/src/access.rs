@@ -96,8 +96,8 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
         }))
     }
 
-    /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so a key that
-    /// is too short is refused here.
+    /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so a key
+    /// that is too short is refused here.
     fn opens(&self, offered: &str) -> bool {
         offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.is_of(offered)
     }

@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +11,6 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use crate::asked::Path;
 use crate::console::PATH;
 
 /// A file of the console.
@@ -62,7 +62,7 @@ impl Asset {
 }
 
 /// Answers a file.
-pub(crate) async fn asset(Path([file]): Path<1>) -> Response {
+pub(crate) async fn asset(Path(file): Path<String>) -> Response {
     let found = [&STYLES, &SCRIPT, &ICON].into_iter().find(|asset| asset.file() == file);
     let Some(asset) = found else { return StatusCode::NOT_FOUND.into_response() };
     let headers = [

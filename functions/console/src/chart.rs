@@ -1,35 +1,21 @@
-//! Charts as SVG that the server draws. A chart has a fixed size, so that nothing moves when it is drawn anew.
+//! Charts as SVG that the server draws. A chart has a fixed size, so that nothing moves when it is drawn
+//! anew.
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::recent::Window;
 
 mod axis;
+mod frame;
 mod path;
 mod unit;
 
+pub(crate) use frame::Shape;
+use frame::{HEIGHT, LEFT, RIGHT, WIDTH};
 pub(crate) use unit::Unit;
 
-/// Size of the picture, in the units of its view box.
-const WIDTH: f64 = 400.0;
-const HEIGHT: f64 = 150.0;
-
-/// The plot's left, right, upper and lower end.
-const LEFT: f64 = 52.0;
-const RIGHT: f64 = 394.0;
-const TOP: f64 = 8.0;
-const BOTTOM: f64 = 124.0;
-
-/// How values are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// A line from point to point.
-    Line,
-    /// A line that keeps its height until the next point.
-    Steps,
-    /// A bar for each point.
-    Bars,
-}
+/// The classes of the line and of the bars of each series.
+const CLASSES: [(&str, &str); 2] = [("line-1", "bar"), ("line-2", "bar-2")];
 
 /// Values over time. What is not known is a gap.
 #[derive(Debug, Clone)]
@@ -91,7 +77,7 @@ impl Chart {
                     @for (mark, end) in self.marks.iter().zip([(LEFT, "start"), (RIGHT, "end")]) {
                         @if mark.value > 0.0 && mark.value <= top { (self.mark(*mark, top, end)) }
                     }
-                    @for (series, classes) in self.series.iter().zip([("line-1", "bar"), ("line-2", "bar-2")]) {
+                    @for (series, classes) in self.series.iter().zip(CLASSES) {
                         (self.drawn(series, top, classes))
                     }
                 }

@@ -13,8 +13,8 @@ use crate::session::{Session, SessionKey};
 /// The cookie of a visitor who is signed in.
 const SIGNED_IN: &str = "posthaste-console";
 
-/// The cookie of the sign-in page. It has a name of its own: a browser does not send the other one with a link
-/// from elsewhere, and the page that is answered then must not replace it.
+/// The cookie of the sign-in page. It has a name of its own: a browser does not send the other one with a
+/// link from elsewhere, and the page that is answered then must not replace it.
 const VISITING: &str = "posthaste-visit";
 
 /// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser may send

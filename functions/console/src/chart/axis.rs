@@ -3,8 +3,9 @@
 use maud::{Markup, PreEscaped, html};
 use posthaste_core::model::Timestamp;
 
+use super::frame::{BOTTOM, HEIGHT, LEFT, RIGHT};
 use super::path::{height, number};
-use super::{BOTTOM, HEIGHT, LEFT, RIGHT, Unit};
+use super::unit::Unit;
 use crate::recent::Window;
 
 /// Parts into which the times divide the plot.

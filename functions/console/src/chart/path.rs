@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{BOTTOM, LEFT, RIGHT, Shape, TOP};
+use super::frame::{BOTTOM, LEFT, RIGHT, Shape, TOP};
 
 /// The share of its place that a bar takes.
 const BAR_SHARE: f64 = 0.8;

@@ -1,7 +1,7 @@
 //! How long requests took, as counts in buckets, so that a percentile can be computed over any time.
 
-/// Buckets: eight for each power of ten from 0.1 ms to 100 s, and one for what took longer. Neighbours are 33 %
-/// apart, and a percentile is taken from inside its bucket.
+/// Buckets: eight for each power of ten from 0.1 ms to 100 s, and one for what took longer. Neighbours are
+/// 33 % apart, and a percentile is taken from inside its bucket.
 pub const ANSWER_BUCKETS: usize = 50;
 
 /// Upper end of the first bucket, in milliseconds.

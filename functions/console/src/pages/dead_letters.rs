@@ -2,6 +2,7 @@
 
 mod actions;
 mod end;
+mod failures;
 mod record;
 mod replay;
 mod rows;
@@ -10,27 +11,24 @@ mod search;
 use axum::http::StatusCode;
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::{DeadLetterPage, ReplayFailure};
+use posthaste_core::api::DeadLetterPage;
 use serde::Deserialize;
 
 use self::actions::actions;
 pub(crate) use self::end::{delete, resolve};
+pub(crate) use self::failures::failures;
 pub(crate) use self::record::record;
 pub(crate) use self::replay::replay;
 use self::rows::table;
-pub(crate) use self::search::DeadLetterSearch;
-use self::search::{FIELDS, form};
+use self::search::{DeadLetterSearch, FIELDS, form};
 use super::topic_names::TopicNames;
 use crate::api::Refusal;
 use crate::asked::Query;
 use crate::console::Pages;
 use crate::filters::{pager, refused};
 use crate::page::{Answer, Page, Section};
-use crate::shown::{foreign, foreign_cut};
+use crate::shown::foreign;
 use crate::visit::Visit;
-
-/// Most characters of an object's key, and of a reason for which it cannot be read.
-const TEXT_CHARS_MAX: usize = 400;
 
 /// What was done before the page was asked for.
 #[derive(Debug, Default, Deserialize)]
@@ -89,24 +87,6 @@ fn none(search: &DeadLetterSearch, page: &DeadLetterPage) -> Markup {
                 "No dead letter has these values. Leave a filter out to see more."
             } @else {
                 "There is no dead letter: no event was given up, or all of them are resolved."
-            }
-        }
-    }
-}
-
-/// Events and objects that could not be used, with the reasons.
-pub(crate) fn failures(failures: &[ReplayFailure], title: &str) -> Markup {
-    html! {
-        @if !failures.is_empty() {
-            h2 { (title) }
-            ul {
-                @for failure in failures {
-                    li {
-                        code { (foreign_cut(&failure.key, TEXT_CHARS_MAX)) }
-                        @if let Some(index) = failure.index { ", event " (index) }
-                        ": " (foreign_cut(&failure.detail, TEXT_CHARS_MAX))
-                    }
-                }
             }
         }
     }

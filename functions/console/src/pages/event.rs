@@ -1,5 +1,6 @@
 //! One event: its deliveries, and the attempts of each.
 
+mod asked;
 mod delivery;
 mod headers;
 mod payload;
@@ -9,8 +10,8 @@ use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::TopicSettings;
 use posthaste_core::api::events::EventView;
-use serde::Deserialize;
 
+use self::asked::{Asked, EventAsked, ID_CHARS_MAX, IdAsked};
 pub(crate) use self::delivery::state_badge;
 use self::delivery::{Room, delivery};
 use self::headers::headers;
@@ -26,37 +27,8 @@ use crate::page::{Answer, Page, Section};
 use crate::shown::{foreign, foreign_cut, time};
 use crate::visit::Visit;
 
-/// Most characters of an id in the title.
-const TITLE_CHARS_MAX: usize = 120;
-
-/// Most characters of an id, which is more than the log keeps.
-const ID_CHARS_MAX: usize = 1_100;
-
 /// Most deliveries that the page shows.
 const DELIVERIES_MAX: usize = 20;
-
-/// The query of the page.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct EventAsked {
-    /// Whether the page shows the event itself.
-    #[serde(default)]
-    payload: bool,
-    from: Option<String>,
-    to: Option<String>,
-}
-
-/// The query of the page of an event whose id cannot be a part of a path.
-#[derive(Debug, Deserialize)]
-pub(crate) struct IdAsked {
-    id: String,
-}
-
-/// The event that a page is about.
-struct Asked<'a> {
-    topic: &'a str,
-    id: &'a str,
-    query: &'a EventAsked,
-}
 
 /// The page.
 pub(crate) async fn event(
@@ -86,7 +58,7 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>) -> Answer {
     let (view, topic) = join(view, topic).await;
     let view = match view {
         Ok(view) => view,
-        Err(refusal) => return Err(asked.refused(&refusal)),
+        Err(refusal) => return Err(refused(asked, &refusal)),
     };
     let body = html! {
         (summary(asked, &view))
@@ -98,33 +70,13 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>) -> Answer {
     Ok(Page::new(asked.title(), body).of(Section::Events))
 }
 
-impl Asked<'_> {
-    fn title(&self) -> String {
-        let cut: String = self.id.chars().take(TITLE_CHARS_MAX).collect();
-        let mark = if cut.len() < self.id.len() { "…" } else { "" };
-        format!("Event {cut}{mark}")
-    }
-
-    fn target(&self) -> Target {
-        let target = Target::new(&["topics", self.topic, "events", self.id]);
-        let target = target.query("payload", self.query.payload.then_some(true));
-        target.query("from", self.query.from.as_deref()).query("to", self.query.to.as_deref())
-    }
-
-    /// The address of the same page, with or without the event itself.
-    fn address(&self, payload: bool) -> Address {
-        let address = Address::event(self.topic, self.id).query("payload", payload.then_some(true));
-        address.query("from", self.query.from.as_deref()).query("to", self.query.to.as_deref())
-    }
-
-    /// The page of a question that the API refuses.
-    fn refused(&self, refusal: &Refusal) -> Page {
-        let body = html! {
-            (crate::filters::refused(refusal, &["from", "to"]))
-            (narrowing(self, Some(refusal)))
-        };
-        Page::new(self.title(), body).of(Section::Events).with_status(refusal.status())
-    }
+/// The page of a question that the API refuses.
+fn refused(asked: &Asked<'_>, refusal: &Refusal) -> Page {
+    let body = html! {
+        (crate::filters::refused(refusal, &["from", "to"]))
+        (narrowing(asked, Some(refusal)))
+    };
+    Page::new(asked.title(), body).of(Section::Events).with_status(refusal.status())
 }
 
 fn summary(asked: &Asked<'_>, view: &EventView) -> Markup {

@@ -2,14 +2,16 @@
 
 pub(crate) mod charts;
 mod first_steps;
+mod seen;
 mod tiles;
 
-use futures_util::future::{join, join3};
+use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::{LinkView, LinksView, PressureView, ReplayPage, TopicPage};
+use posthaste_core::api::{LinkView, LinksView, TopicPage};
 
+use self::seen::see;
 use self::tiles::Tiles;
-use crate::api::{Refusal, Target};
+use crate::api::Target;
 use crate::console::{Console, PATH, Pages};
 use crate::page::{Page, Section};
 use crate::pages::links::{is_down, target};
@@ -38,21 +40,6 @@ pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
         }
     };
     Page::new("Overview", body).of(Section::Overview)
-}
-
-/// What the API says now. A part that it cannot answer leaves the others as they are.
-struct Seen {
-    pressure: Result<PressureView, Refusal>,
-    links: Result<LinksView, Refusal>,
-    replays: Result<ReplayPage, Refusal>,
-}
-
-async fn see(pages: &Console) -> Seen {
-    let active = Target::new(&["replays"]).query("active", Some(true));
-    let [pressure, links] = ["pressure", "links"].map(|resource| Target::new(&[resource]));
-    let asked = join3(pages.api.get(pressure), pages.api.get(links), pages.api.get(active));
-    let (pressure, links, replays) = asked.await;
-    Seen { pressure, links, replays }
 }
 
 /// The first links that are down.

@@ -1,12 +1,14 @@
 //! Replays: a list, and each with its progress.
 
 mod one;
+mod shown;
 
 use maud::{Markup, html};
-use posthaste_core::api::{ReplayPage, ReplayState, ReplayView};
+use posthaste_core::api::{ReplayPage, ReplayView};
 use serde::Deserialize;
 
 pub(crate) use self::one::{cancel, replay};
+use self::shown::{rate, state, target};
 use crate::address::Address;
 use crate::api::Target;
 use crate::asked::Query;
@@ -14,9 +16,6 @@ use crate::console::{PATH, Pages};
 use crate::filters::{ROWS_MAX, pager_of};
 use crate::page::{Answer, Page, Section};
 use crate::shown::{foreign, number, time};
-
-/// The events per second of a replay that names no rate.
-const RATE_DEFAULT: u32 = 100;
 
 /// The query of the list.
 #[derive(Debug, Default, Deserialize)]
@@ -81,40 +80,5 @@ fn row(replay: &ReplayView) -> Markup {
             td.number { (rate(replay)) }
             td { (time(replay.created_at.0)) }
         }
-    }
-}
-
-/// The subscription of a replay.
-fn target(replay: &ReplayView) -> Markup {
-    let (topic, name) = (replay.topic.as_str(), replay.subscription.as_str());
-    html! { a href=(Address::subscription(topic, name)) { (foreign(topic)) " / " (foreign(name)) } }
-}
-
-fn rate(replay: &ReplayView) -> String {
-    number(replay.request.rate_per_second.unwrap_or(RATE_DEFAULT).into())
-}
-
-/// The state of a replay, and its reason.
-fn state(replay: &ReplayView) -> Markup {
-    let (class, word) = match replay.state {
-        ReplayState::Running => ("good", "running"),
-        ReplayState::Waiting => ("warn", "waiting"),
-        ReplayState::Done => ("good", "done"),
-        ReplayState::Cancelled => ("bad", "cancelled"),
-    };
-    html! {
-        span class={ "badge " (class) } { (word) }
-        @if let Some(reason) = replay.reason { " " span.hint { (reason_text(reason)) } }
-    }
-}
-
-fn reason_text(reason: posthaste_core::api::ReplayReason) -> &'static str {
-    use posthaste_core::api::ReplayReason as Reason;
-    match reason {
-        Reason::Pressure => "because of back pressure",
-        Reason::SubscriptionNotActive => "because the subscription is not active",
-        Reason::Unavailable => "because a store or the queue does not answer",
-        Reason::Requested => "by an operator",
-        Reason::SubscriptionDeleted => "because the subscription was deleted",
     }
 }

@@ -80,7 +80,8 @@ impl<P: Ports> Manage<P> {
         Ok((page, next))
     }
 
-    /// The replays of these records or markers. One that is gone is left out; one that cannot be read is logged too.
+    /// The replays of these records or markers. One that is gone is left out; one that cannot be read is
+    /// logged too.
     async fn shown_replays(&self, keys: &[String]) -> Result<Vec<ReplayView>, ApiError> {
         let mut replays = Vec::new();
         for key in keys {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::DeadLetterSearch;
+use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::filters::{hidden, tick};
 use crate::page::form_token;

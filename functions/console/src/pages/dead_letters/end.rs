@@ -6,7 +6,8 @@ use maud::{Markup, html};
 use posthaste_core::api::ResolveAnswer;
 use serde_json::{Map, Value};
 
-use super::{DeadLetterSearch, failures};
+use super::failures::failures;
+use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
 use crate::asked::Fields;

@@ -6,7 +6,8 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayPreview, ReplayView};
 use serde_json::{Map, Value};
 
-use super::{DeadLetterSearch, failures};
+use super::failures::failures;
+use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::api::{Refusal, Target};
 use crate::asked::Fields;

@@ -5,7 +5,8 @@ use posthaste_core::api::IsoTimestamp;
 use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::delivery_log::{DeliveryState, Origin};
 
-use super::{Asked, resend_address};
+use super::asked::Asked;
+use super::resend::resend_address;
 use crate::address::Address;
 use crate::filters::hidden;
 use crate::page::form_token;

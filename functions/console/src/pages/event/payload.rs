@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
 use posthaste_core::delivery_log::Payload;
 
-use super::Asked;
+use super::asked::Asked;
 use crate::json_text::indented;
 use crate::shown::{BODY_CHARS_MAX, foreign, number, visible_cut};
 

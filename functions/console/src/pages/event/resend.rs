@@ -4,7 +4,7 @@ use axum::http::Method;
 use maud::{Markup, html};
 use posthaste_core::api::{ResendRequest, ResendView};
 
-use super::IdAsked;
+use super::asked::{ID_CHARS_MAX, IdAsked};
 use crate::address::Address;
 use crate::api::{Answered, Target};
 use crate::asked::{Fields, Path, Query};
@@ -50,7 +50,7 @@ fn said(view: &ResendView, subscription: &str) -> Markup {
         p.done role="status" { (foreign(&view.note)) "." }
         dl.facts {
             dt { "Event" }
-            dd { (crate::shown::foreign_cut(&view.id, super::ID_CHARS_MAX)) }
+            dd { (crate::shown::foreign_cut(&view.id, ID_CHARS_MAX)) }
             dt { "Subscription" }
             dd { (foreign(subscription)) }
             dt { "Key of the new delivery" }

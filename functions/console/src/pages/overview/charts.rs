@@ -12,8 +12,8 @@ pub(super) fn section(recent: &Recent) -> Markup {
         h2 { "The last hour" }
         div.charts { @for chart in all(recent) { (chart.render(&recent.window)) } }
         p.hint {
-            "A gap is a time of which nothing is known. Counts from before the start of this server come from the \
-             delivery log."
+            "A gap is a time of which nothing is known. Counts from before the start of this server come \
+             from the delivery log."
         }
     }
 }

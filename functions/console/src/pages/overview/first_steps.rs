@@ -14,8 +14,8 @@ pub(super) fn section() -> Markup {
     html! {
         section.empty aria-labelledby="first-steps" {
             h2 #first-steps { "First steps" }
-            p { "There is no topic yet. Events are published to a topic. Each of its subscriptions delivers them to \
-                 an endpoint." }
+            p { "There is no topic yet. Events are published to a topic. Each of its subscriptions delivers \
+                 them to an endpoint." }
             ol {
                 li {
                     "Make a topic, and in it a subscription with the URL of your endpoint."

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::PressureView;
 use posthaste_core::pressure::Resource;
 
-use super::Seen;
+use super::seen::Seen;
 use crate::chart::Unit;
 use crate::console::PATH;
 use crate::history::Counts;
@@ -23,7 +23,9 @@ impl Tiles<'_> {
     pub(super) fn render(&self) -> Markup {
         html! {
             div.tiles {
-                @if let Some(recent) = self.recent { (deliveries(recent)) (success(recent)) (answers(recent)) }
+                @if let Some(recent) = self.recent {
+                    (deliveries(recent)) (success(recent)) (answers(recent))
+                }
                 (self.waiting())
                 @if let Some(recent) = self.recent { (dead_letters(recent)) }
                 (self.links())
@@ -97,7 +99,8 @@ fn answers(recent: &Recent) -> Markup {
     let answers = &recent.total.counts.answers;
     let [p50, p99] = [0.5, 0.99].map(|share| answers.percentile(share).map(|ms| Unit::Millis.text(ms)));
     let hint = html! {
-        @if let Some(p99) = p99 { "p50 of the answers; p99 is " (p99) } @else { "no request in the last hour" }
+        @if let Some(p99) = p99 { "p50 of the answers; p99 is " (p99) }
+        @else { "no request in the last hour" }
     };
     tile("Answers", "/events", &figure(p50), &hint)
 }

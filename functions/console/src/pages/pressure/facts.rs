@@ -35,7 +35,8 @@ fn freshness(freshness: PressureFreshness) -> Markup {
         PressureFreshness::Stale => (
             "warn",
             "stale",
-            "the monitor has missed polls; no producer is refused, and those that waited wait for the first step",
+            "the monitor has missed polls; no producer is refused, and those that waited wait for the first \
+             step",
         ),
         PressureFreshness::Forgotten => (
             "bad",
@@ -56,7 +57,13 @@ fn producers(view: &PressureView) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="What producers get" {
             table {
-                thead { tr { th scope="col" { "Tier" } th scope="col" { "Producers" } th scope="col" { "Answer" } } }
+                thead {
+                    tr {
+                        th scope="col" { "Tier" }
+                        th scope="col" { "Producers" }
+                        th scope="col" { "Answer" }
+                    }
+                }
                 tbody {
                     @for tier in Tier::ALL {
                         tr {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
 use serde::Deserialize;
 
-use super::{rate, state, target};
+use super::shown::{rate, state, target};
 use crate::address::Address;
 use crate::api::Target;
 use crate::asked::{Path, Query};

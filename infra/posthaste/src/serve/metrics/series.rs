@@ -56,7 +56,7 @@ struct Part {
 
 impl Series {
     /// An empty set for at most `series_max` series.
-    pub(in crate::serve) fn new(series_max: usize) -> Result<Self, BuildError> {
+    pub fn new(series_max: usize) -> Result<Self, BuildError> {
         let state = State { others: Part::new()?, topics: BTreeMap::new(), count: 0 };
         Ok(Self(Arc::new(Shared { series_max, totals: Arc::default(), state: Mutex::new(state) })))
     }

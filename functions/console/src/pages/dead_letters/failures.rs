@@ -1,0 +1,27 @@
+//! Events and objects that an action could not take.
+
+use maud::{Markup, html};
+use posthaste_core::api::ReplayFailure;
+
+use crate::shown::foreign_cut;
+
+/// Most characters of an object's key, and of a reason for which it cannot be read.
+const TEXT_CHARS_MAX: usize = 400;
+
+/// Events and objects that could not be used, with the reasons.
+pub(crate) fn failures(failures: &[ReplayFailure], title: &str) -> Markup {
+    html! {
+        @if !failures.is_empty() {
+            h2 { (title) }
+            ul {
+                @for failure in failures {
+                    li {
+                        code { (foreign_cut(&failure.key, TEXT_CHARS_MAX)) }
+                        @if let Some(index) = failure.index { ", event " (index) }
+                        ": " (foreign_cut(&failure.detail, TEXT_CHARS_MAX))
+                    }
+                }
+            }
+        }
+    }
+}

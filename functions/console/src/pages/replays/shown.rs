@@ -1,0 +1,44 @@
+//! Values of replays, as lists and the page of one show them.
+
+use maud::{Markup, html};
+use posthaste_core::api::{ReplayReason, ReplayState, ReplayView};
+
+use crate::address::Address;
+use crate::shown::{foreign, number};
+
+/// The events per second of a replay that names no rate.
+const RATE_DEFAULT: u32 = 100;
+
+/// The subscription of a replay.
+pub(super) fn target(replay: &ReplayView) -> Markup {
+    let (topic, name) = (replay.topic.as_str(), replay.subscription.as_str());
+    html! { a href=(Address::subscription(topic, name)) { (foreign(topic)) " / " (foreign(name)) } }
+}
+
+pub(super) fn rate(replay: &ReplayView) -> String {
+    number(replay.request.rate_per_second.unwrap_or(RATE_DEFAULT).into())
+}
+
+/// The state of a replay, and its reason.
+pub(super) fn state(replay: &ReplayView) -> Markup {
+    let (class, word) = match replay.state {
+        ReplayState::Running => ("good", "running"),
+        ReplayState::Waiting => ("warn", "waiting"),
+        ReplayState::Done => ("good", "done"),
+        ReplayState::Cancelled => ("bad", "cancelled"),
+    };
+    html! {
+        span class={ "badge " (class) } { (word) }
+        @if let Some(reason) = replay.reason { " " span.hint { (reason_text(reason)) } }
+    }
+}
+
+fn reason_text(reason: ReplayReason) -> &'static str {
+    match reason {
+        ReplayReason::Pressure => "because of back pressure",
+        ReplayReason::SubscriptionNotActive => "because the subscription is not active",
+        ReplayReason::Unavailable => "because a store or the queue does not answer",
+        ReplayReason::Requested => "by an operator",
+        ReplayReason::SubscriptionDeleted => "because the subscription was deleted",
+    }
+}
