@@ -99,7 +99,7 @@ impl Chart {
         let y = PreEscaped(path::number(path::height(mark.value, top)));
         html! {
             path.mark d={ "M" (LEFT) " " (y) "H" (RIGHT) } {}
-            text x=(x) y=(y) dy="10" text-anchor=(anchor) { (mark.name) " " (self.unit.text(mark.value)) }
+            text x=(x) y=(y) dy="13" text-anchor=(anchor) { (mark.name) " " (self.unit.text(mark.value)) }
         }
     }
 
