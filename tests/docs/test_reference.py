@@ -171,7 +171,7 @@ def key_prefixes():
     """Keys, and prefixes of keys, of stored objects."""
     folder = pages.ROOT / "shared/core/src/stored"
     texts = [code_of(path) for path in sorted(folder.glob("**/*.rs"))]
-    constant = re.compile(r'pub const \w+: &str = "([\w/]+(?:/|\.json))";')
+    constant = re.compile(r'pub const \w+: &str = "([\w/-]+(?:/|\.json))";')
     return [key for text in texts for key in constant.findall(text)]
 
 

@@ -1,5 +1,5 @@
 //! The key of sessions in the state store. It is made by the first visit, and again when the admin key has
-//! changed: whoever had the former admin key is signed out.
+//! changed: sessions of the former admin key end.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl KnownKey {
         };
         let updated = Box::pin(update(ports.state, CONSOLE_KEY, edit)).await?;
         if updated.etag.is_some() {
-            tracing::info!("a new key of console sessions was made; whoever was signed in signs in again");
+            tracing::info!("a new key of console sessions was made; operators sign in again");
         }
         *self.0.lock() = Some(Known { key: updated.answer.clone(), read_at });
         Ok(updated.answer)
