@@ -1,31 +1,45 @@
 //! Links and subscriptions that are not well.
 
+mod search;
+mod words;
+
 use maud::{Markup, html};
 use posthaste_core::api::{LinkScope, LinkState, LinkView, LinksView};
 
+use self::search::LinkSearch;
+pub(crate) use self::words::{badge, meaning};
 use crate::address;
 use crate::api::Target;
+use crate::asked::Query;
 use crate::console::Pages;
+use crate::filters::{ROWS_MAX, pager};
 use crate::page::{Answer, Page, Section};
 use crate::shown::{foreign, number, time};
 
 /// The page.
-pub(crate) async fn links(pages: Pages) -> Answer {
+pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Answer {
     let view: LinksView = pages.api.get(Target::new(&["links"])).await?;
+    let found: Vec<_> = view.links.iter().filter(|link| search.selects(link)).collect();
+    let shown: Vec<_> = found.iter().copied().skip(search.after).take(ROWS_MAX).collect();
+    let end = search.after + shown.len();
     let body = html! {
+        @if !view.links.is_empty() { (search.form()) }
         section #links data-live aria-label="Links" {
             @if view.links.is_empty() {
                 p.empty { "Every link and subscription is well, and nothing is held." }
+            } @else if shown.is_empty() {
+                p.empty { "No link or subscription is like this. Change the filters." }
             } @else {
-                (table(&view.links))
+                (table(&shown))
             }
-            @if view.truncated { p.hint { "There are more than are shown." } }
+            @if view.truncated { p.hint { "There are more than the server counts." } }
         }
+        (pager((search.after > 0).then(|| search.page(0)), (end < found.len()).then(|| search.page(end))))
     };
     Ok(Page::new("Links", body).of(Section::Links))
 }
 
-fn table(links: &[LinkView]) -> Markup {
+fn table(links: &[&LinkView]) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Links that are not well" {
             table {
@@ -84,30 +98,5 @@ pub(crate) fn target(link: &LinkView) -> Markup {
                 @if link.scope == LinkScope::Link { br; span.hint { "everything on this link" } }
             }
         }
-    }
-}
-
-/// The state in a word.
-pub(crate) fn badge(state: LinkState) -> Markup {
-    let (class, word, _) = in_words(state);
-    html! { span class={ "badge " (class) } { (word) } }
-}
-
-/// What the state means.
-pub(crate) fn meaning(state: LinkState) -> &'static str {
-    in_words(state).2
-}
-
-const fn in_words(state: LinkState) -> (&'static str, &'static str, &'static str) {
-    match state {
-        LinkState::Glitch => ("bad", "glitch", "requests failed just now; events wait in the queue"),
-        LinkState::RetryAfter => ("warn", "asked to wait", "the endpoint asked for a pause"),
-        LinkState::Retry => ("bad", "down", "requests have failed for minutes; events are held"),
-        LinkState::Recovering => ("warn", "recovering", "waiting events go out little by little"),
-        LinkState::Paused => ("warn", "paused", "an operator paused the subscription"),
-        LinkState::Pending => ("warn", "pending", "the endpoint has not consented yet"),
-        LinkState::Failed => ("bad", "failed", "the endpoint did not consent"),
-        LinkState::Releasing => ("good", "releasing", "held events go out"),
-        LinkState::Unknown => ("bad", "unknown", "the topic's record cannot be read"),
     }
 }

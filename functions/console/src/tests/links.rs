@@ -26,3 +26,27 @@ async fn a_paused_subscription_with_held_events_is_shown() {
     let page = world.get("/console/links").await;
     page.has(&["/console/topics/orders/subscriptions/billing", "paused", "https://billing.example.com:443"]);
 }
+
+#[tokio::test]
+async fn rows_are_selected_by_state_and_name_and_paged() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    for number in 0..60 {
+        let name = format!("s{number:02}");
+        let settings = json!({ "endpoint": { "url": format!("https://{name}.example.com/") } });
+        world.put(&["topics", "orders", "subscriptions", &name], settings).await;
+        let pause = Target::new(&["topics", "orders", "subscriptions", &name, "pause"]);
+        world.api.post::<serde_json::Value>(pause).await.unwrap();
+        world.state.write(&format!("held/orders.{name}/00000001-x"), "{}");
+    }
+    let first = world.get("/console/links").await;
+    first
+        .has(&["orders / s00", "orders / s49", r#"href="/console/links?after=50""#])
+        .has_not(&["s50", "First page"]);
+    let second = world.get("/console/links?after=50").await;
+    second.has(&["orders / s50", "orders / s59", r#"href="/console/links""#]).has_not(&["s49", "Next page"]);
+    let one = world.get("/console/links?state=paused&name=S07").await;
+    one.has(&["orders / s07", r#"value="paused" selected"#, r#"value="S07""#]).has_not(&["orders / s08"]);
+    world.get("/console/links?state=retry").await.has(&["Change the filters"]).has_not(&["orders / s07"]);
+    assert_eq!(world.get("/console/links?state=broken").await.status, 400);
+}

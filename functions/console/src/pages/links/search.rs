@@ -1,0 +1,76 @@
+//! The filters of the page of links. The API answers all rows at once, so the page itself selects.
+
+use maud::{Markup, html};
+use posthaste_core::api::{LinkState, LinkView};
+use serde::Deserialize;
+
+use crate::address::Address;
+use crate::filters::Field;
+
+/// The states, by the words of the API.
+const STATES: [&str; 9] =
+    ["glitch", "retryAfter", "retry", "recovering", "paused", "pending", "failed", "releasing", "unknown"];
+
+/// The query of the page.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct LinkSearch {
+    /// Only rows of this state.
+    state: Option<LinkState>,
+    /// Only rows whose link, topic or subscription has this text.
+    name: Option<String>,
+    /// The number of selected rows before the page.
+    #[serde(default)]
+    pub(super) after: usize,
+}
+
+impl LinkSearch {
+    /// Whether a row is selected.
+    pub(super) fn selects(&self, link: &LinkView) -> bool {
+        let is_named = |name: &str| {
+            let topic = link.topic.as_ref().map(|topic| topic.as_str());
+            let subscription = link.subscription.as_ref().map(|subscription| subscription.as_str());
+            let names = [link.link.as_deref(), topic, subscription];
+            names.into_iter().flatten().any(|it| it.to_lowercase().contains(&name.to_lowercase()))
+        };
+        self.state.is_none_or(|state| state == link.state) && self.name.as_deref().is_none_or(is_named)
+    }
+
+    /// The page that begins after this many selected rows.
+    pub(super) fn page(&self, after: usize) -> Address {
+        let address =
+            Address::new(&["links"]).query("state", self.state_word()).query("name", self.name.as_ref());
+        address.query("after", (after > 0).then_some(after))
+    }
+
+    /// The form of the filters.
+    pub(super) fn form(&self) -> Markup {
+        let state = self.state_word();
+        let field = |name, label, value, example| Field { name, label, value, example, refusal: None };
+        html! {
+            form.filters method="get" action=(Address::new(&["links"])) {
+                (field("state", "State", state.as_deref(), "").choice("(any)", &STATES))
+                (field("name", "Link, topic or subscription", self.name.as_deref(), "billing").text())
+                div { button.primary type="submit" { "Search" } }
+            }
+        }
+    }
+
+    /// The state, as the API writes it.
+    fn state_word(&self) -> Option<String> {
+        let word = serde_json::to_value(self.state?).ok()?;
+        word.as_str().map(str::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_can_be_chosen_by_its_word() {
+        for state in STATES {
+            let search: LinkSearch = serde_urlencoded::from_str(&format!("state={state}")).unwrap();
+            assert_eq!(search.state_word().as_deref(), Some(state));
+        }
+    }
+}
