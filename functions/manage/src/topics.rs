@@ -2,10 +2,11 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::problem::Problem;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{IsoTimestamp, TopicPage, TopicSettings, TopicSummary, UnreadableTopic};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, Ports};
+use serde::Deserialize;
 
 use crate::answer::{Answer, ApiError, JsonResponse, record_problem};
 use crate::conditions::{Conditions, topic_etag};
@@ -13,19 +14,35 @@ use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unch
 use crate::extract::{JsonBody, Path, Query, TopicPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed, below};
-use crate::paging::{Page, PageQuery, cursor};
+use crate::paging::{Page, cursor};
+
+/// The query of topics.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TopicQuery {
+    /// Only topics whose names begin like this, in any case.
+    #[serde(default)]
+    prefix: String,
+    /// Most items on the page. 100 when left out.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Where the page begins, as the page before gave it.
+    cursor: Option<String>,
+}
 
 /// List topics
 ///
 /// In a stable order, without their subscriptions. A topic whose record cannot be read is in `unreadable`.
-#[utoipa::path(get, path = "/topics", tag = "topics", params(PageQuery),
+#[utoipa::path(get, path = "/topics", tag = "topics", params(TopicQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
 pub(crate) async fn list_topics<P: Ports>(
     State(manage): Managed<P>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<TopicQuery>,
 ) -> Answer<TopicPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
-    let page = manage.state.list(layout::TOPICS, after.as_deref(), items).await?;
+    let prefix = format!("{}{}", layout::TOPICS, begins(&query.prefix)?);
+    let page = manage.state.list(&prefix, after.as_deref(), items).await?;
     let (mut topics, mut unreadable) = (Vec::with_capacity(page.objects.len()), Vec::new());
     for listed in page.objects {
         match manage.summary(&listed.key).await? {
@@ -35,6 +52,15 @@ pub(crate) async fn list_topics<P: Ports>(
     }
     let cursor = page.next_after.as_deref().map(cursor);
     Ok(JsonResponse::new(TopicPage { topics, unreadable, cursor }))
+}
+
+/// The beginning of names, as they are stored.
+fn begins(prefix: &str) -> Result<String, Problem> {
+    if prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Ok(prefix.to_ascii_lowercase());
+    }
+    let detail = "expected letters, digits and hyphens, as in the names of topics";
+    Err(Problem::new(ProblemKind::BadRequest).member("prefix").detail(detail))
 }
 
 /// Show a topic

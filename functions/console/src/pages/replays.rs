@@ -13,35 +13,53 @@ use crate::address::Address;
 use crate::api::Target;
 use crate::asked::Query;
 use crate::console::{PATH, Pages};
-use crate::filters::{ROWS_MAX, pager_of};
+use crate::filters::{ROWS_MAX, pager_of, tick};
 use crate::page::{Answer, Page, Section};
 use crate::shown::{foreign, number, time};
 
 /// The query of the list.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ReplaysAsked {
+    /// Whether those that have ended are left out.
+    #[serde(default)]
+    active: bool,
     cursor: Option<String>,
 }
 
 /// The page with the list, the newest first.
 pub(crate) async fn replays(pages: Pages, Query(asked): Query<ReplaysAsked>) -> Answer {
     let target = Target::new(&["replays"]).query("newestFirst", Some(true)).query("limit", Some(ROWS_MAX));
+    let target = target.query("active", asked.active.then_some(true));
     let page: ReplayPage = pages.api.get(target.query("cursor", asked.cursor.as_deref())).await?;
+    let list = Address::new(&["replays"]).query("active", asked.active.then_some(true));
     let body = html! {
+        (asked.form())
         section #replays data-live aria-label="Replays" {
-            @if page.replays.is_empty() { (none()) } @else { (table(&page.replays)) }
+            @if page.replays.is_empty() { (asked.none()) } @else { (table(&page.replays)) }
         }
-        (pager_of(&Address::new(&["replays"]), asked.cursor.as_deref(), page.cursor.as_deref()))
+        (pager_of(&list, asked.cursor.as_deref(), page.cursor.as_deref()))
     };
     Ok(Page::new("Replays", body).of(Section::Replays))
 }
 
-fn none() -> Markup {
-    html! {
-        p.empty {
-            "There is no replay of the last 30 days. "
-            a href={ (PATH) "/dead-letters" } { "Choose dead letters" }
-            " of a subscription to send them again."
+impl ReplaysAsked {
+    fn form(&self) -> Markup {
+        html! {
+            form.filters method="get" action=(Address::new(&["replays"])) {
+                (tick("active", "Only those that have not ended", self.active))
+                div { button.primary type="submit" { "Search" } }
+            }
+        }
+    }
+
+    fn none(&self) -> Markup {
+        html! {
+            p.empty {
+                @if self.active { "No replay is under way. " }
+                @else { "There is no replay of the last 30 days. " }
+                a href={ (PATH) "/dead-letters" } { "Choose dead letters" }
+                " of a subscription to send them again."
+            }
         }
     }
 }

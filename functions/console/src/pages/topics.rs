@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{TopicPage, TopicSummary, UnreadableTopic};
+use serde::Deserialize;
 
 use crate::address::{self, Address};
 use crate::api::Target;
 use crate::asked::Query;
 use crate::console::Pages;
-use crate::filters::{ROWS_MAX, pager_of};
+use crate::filters::{Field, ROWS_MAX, pager_of};
 use crate::page::{Answer, Page, Section};
 use crate::parts::{PageQuery, done, duration};
 use crate::shown::{foreign, number, time};
@@ -15,24 +16,51 @@ use crate::shown::{foreign, number, time};
 /// What was done before the page.
 const DONE: [(&str, &str); 1] = [("deleted", "The topic was deleted.")];
 
+/// The filter of the list.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct TopicSearch {
+    prefix: Option<String>,
+}
+
+impl TopicSearch {
+    fn form(&self) -> Markup {
+        let (label, value) = ("Name begins with", self.prefix.as_deref());
+        let field = Field { name: "prefix", label, value, example: "orders", refusal: None };
+        html! {
+            form.filters method="get" action=(Address::new(&["topics"])) {
+                (field.text())
+                div { button.primary type="submit" { "Search" } }
+            }
+        }
+    }
+}
+
 /// The page.
-pub(crate) async fn topics(pages: Pages, Query(query): Query<PageQuery>) -> Answer {
-    let target = Target::new(&["topics"]).query("limit", Some(ROWS_MAX));
+pub(crate) async fn topics(
+    pages: Pages,
+    Query(query): Query<PageQuery>,
+    Query(search): Query<TopicSearch>,
+) -> Answer {
+    let prefix = search.prefix.as_deref();
+    let target = Target::new(&["topics"]).query("prefix", prefix).query("limit", Some(ROWS_MAX));
     let page: TopicPage = pages.api.get(target.query("cursor", query.cursor.as_ref())).await?;
     let is_empty = page.topics.is_empty() && page.unreadable.is_empty();
+    let list = Address::new(&["topics"]).query("prefix", prefix);
     let body = html! {
         (done(query.done.as_deref(), &DONE))
         div.actions { a.button.primary href=(address::page(&["topics", address::NEW])) { "New topic" } }
+        @if !is_empty || prefix.is_some() { (search.form()) }
         @if is_empty {
             p.empty {
                 @if query.cursor.is_some() { "There are no more topics." }
+                @else if prefix.is_some() { "No topic has a name that begins like this." }
                 @else { "There is no topic yet. Producers publish to a topic, so make one first." }
             }
         } @else {
             (unreadable(&page.unreadable))
             (table(&page.topics))
         }
-        (pager_of(&Address::new(&["topics"]), query.cursor.as_deref(), page.cursor.as_deref()))
+        (pager_of(&list, query.cursor.as_deref(), page.cursor.as_deref()))
     };
     Ok(Page::new("Topics", body).of(Section::Topics))
 }

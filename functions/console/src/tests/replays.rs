@@ -25,6 +25,9 @@ async fn replays_are_listed_newest_first() {
     let page = world.get("/console/replays").await;
     page.has(&["running", "Orders", "Billing", ">7<", "data-live"]);
     assert!(page.html.find(&second).unwrap() < page.html.find(&first).unwrap());
+    world.post(&format!("/console/replays/{first}"), &format!("/console/replays/{first}/cancel"), &[]).await;
+    let page = world.get("/console/replays?active=true").await;
+    page.has(&[&*second, r#"value="true" checked"#]).has_not(&[&*first]);
 }
 
 #[tokio::test]

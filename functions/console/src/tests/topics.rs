@@ -25,6 +25,19 @@ async fn topics_are_listed_page_by_page() {
 }
 
 #[tokio::test]
+async fn topics_are_found_by_the_beginning_of_their_names() {
+    let world = World::signed_in().await;
+    for name in ["orders", "orders-eu", "bills"] {
+        world.put(&["topics", name], json!({})).await;
+    }
+    let page = world.get("/console/topics?prefix=ORDERS").await;
+    page.has(&["/console/topics/orders\"", "/console/topics/orders-eu\"", "value=\"ORDERS\""]);
+    page.has_not(&["/console/topics/bills"]);
+    world.get("/console/topics?prefix=x").await.has(&["No topic has a name that begins like this"]);
+    assert_eq!(world.get("/console/topics?prefix=%3Cscript%3E").await.status, 400);
+}
+
+#[tokio::test]
 async fn a_topic_that_cannot_be_read_is_listed_and_has_a_page() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;

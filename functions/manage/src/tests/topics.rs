@@ -31,6 +31,26 @@ async fn a_topic_is_made_read_replaced_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn topics_are_selected_by_the_beginning_of_their_names() {
+    let api = Api::new();
+    for name in ["Orders", "orders-eu", "or", "bills"] {
+        assert_eq!(api.put(&format!("/topics/{name}"), json!({})).await.status, 201);
+    }
+    let names = async |query: &str| {
+        let page = api.get(&format!("/topics?{query}")).await.json();
+        let topics = page["topics"].as_array().unwrap().iter();
+        topics.map(|topic| topic["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("prefix=ORD").await, ["orders-eu", "Orders"]);
+    assert_eq!(names("prefix=orders-").await, ["orders-eu"]);
+    assert!(names("prefix=x").await.is_empty());
+    for bad in ["a/b", "..", "%C3%A4"] {
+        let problem = api.get(&format!("/topics?prefix={bad}")).await.problem(400, "about:blank");
+        assert_eq!(problem["member"], "prefix", "{bad}");
+    }
+}
+
+#[tokio::test]
 async fn topics_are_listed_page_by_page() {
     let api = Api::with_billing().await;
     for name in ["alpha", "zeta"] {
