@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{LinkState, LinkView};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use serde::Deserialize;
 
 use crate::address::Address;
@@ -27,8 +28,8 @@ impl LinkSearch {
     /// Whether a row is selected.
     pub(super) fn selects(&self, link: &LinkView) -> bool {
         let is_named = |name: &str| {
-            let topic = link.topic.as_ref().map(|topic| topic.as_str());
-            let subscription = link.subscription.as_ref().map(|subscription| subscription.as_str());
+            let topic = link.topic.as_ref().map(TopicName::as_str);
+            let subscription = link.subscription.as_ref().map(SubscriptionName::as_str);
             let names = [link.link.as_deref(), topic, subscription];
             names.into_iter().flatten().any(|it| it.to_lowercase().contains(&name.to_lowercase()))
         };
