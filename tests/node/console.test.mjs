@@ -132,7 +132,7 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
   await visitor.open("/console/topics/orders/subscriptions/billing");
   assert.ok(!(await page.content()).includes(secret));
 
-  await visitor.openUntil(replay, "Done", REPLAY_MS);
+  await visitor.openUntil(replay, "done to orders", REPLAY_MS);
   await visitor.press("Sign out");
   await page.getByLabel("Admin key").waitFor();
   await visitor.open(replay);
