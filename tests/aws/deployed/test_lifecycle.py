@@ -51,6 +51,7 @@ class Lifecycle(Case):
         last.delete()
 
     def test_a_first_deployment_that_fails_is_undone_and_leaves_a_state_bucket_without_objects(self):
+        case.CAUSED.add("Failed to provision Failing ")
         with self.assertRaises(Refused):
             Installation("unlucky", template=self.template_that_fails_at_the_end())
         cloudformation = self.stack.client("cloudformation")
