@@ -1,6 +1,8 @@
 // The console in a real browser: an installation from its first page to its last.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 
 import { Endpoint, Visitor, launch } from "./console.mjs";
@@ -138,6 +140,30 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
   await visitor.open(replay);
   await page.getByLabel("Admin key").waitFor();
   await visitor.leave();
+});
+
+test("a link from another site leads to the page, or to the sign-in page", async () => {
+  const other = createServer((_, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end(`<a href="${server.url}/console/links">to the console</a>`);
+  });
+  other.listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const site = `http://localhost:${other.address().port}/`;
+  for (const isSignedIn of [true, false]) {
+    const visitor = await Visitor.come(browser, server);
+    if (isSignedIn) await visitor.signIn();
+    // What is asked of the other site is no fault here.
+    await visitor.page.route(`${site}favicon.ico`, (route) => route.abort());
+    await visitor.page.goto(site);
+    await visitor.page.getByText("to the console").click();
+    const { page } = visitor;
+    const button = isSignedIn ? "Sign out" : "Sign in";
+    await page.getByRole("button", { name: button }).waitFor();
+    assert.equal(new URL(page.url()).pathname, isSignedIn ? "/console/links" : "/console/sign-in");
+    await visitor.context.close();
+  }
+  other.close();
 });
 
 test("a live page shows what happens without being loaded again", async () => {

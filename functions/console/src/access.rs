@@ -35,7 +35,7 @@ const SIGN_IN_FAILED_COUNT: &str = "ConsoleSignInFailedCount";
 /// The time that the answer to a wrong key waits in `serve`.
 const WRONG_KEY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Most wrong keys whose answers wait at once; others are refused without being looked at.
+/// Most wrong keys whose answers wait at once. More of them are refused at once; the right key never waits.
 const WRONG_KEYS_MAX: usize = 8;
 
 /// The header by which a browser says whose page sent a request.
@@ -187,8 +187,8 @@ fn asked(request: &Request) -> String {
     if asked == "/" { PATH.to_owned() } else { format!("{PATH}{asked}") }
 }
 
-/// Whether a link from another site led here. A browser sends no strict cookie with it, so the visitor may be
-/// signed in all the same.
+/// Whether a link from another site led here. A browser sends no strict cookie with it, so the visitor may
+/// be signed in.
 fn is_from_elsewhere(request: &Request) -> bool {
     let site = request.headers().get(FETCH_SITE).and_then(|site| site.to_str().ok());
     request.method() == Method::GET && site.is_some_and(|site| site == "cross-site" || site == "same-site")

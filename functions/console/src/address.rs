@@ -1,4 +1,4 @@
-//! Addresses of pages: what others named stands in them percent-encoded.
+//! Addresses of pages. Names that others chose are percent-encoded.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Address {
     }
 
     /// The page of an event. Browsers take a part of dots, even an encoded one, as a step in the path, so
-    /// such an id stands in the query.
+    /// such an id is in the query.
     pub(crate) fn event(topic: &str, id: &str) -> Self {
         if matches!(id, "." | "..") {
             return Self::new(&["topics", topic, "event"]).query("id", Some(id));

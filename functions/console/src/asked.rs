@@ -1,4 +1,4 @@
-//! What a request asks: its query, the fields of its form.
+//! The query, the path and the form of a request.
 
 use std::convert::Infallible;
 

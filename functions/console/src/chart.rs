@@ -1,5 +1,5 @@
 //! Charts as SVG that the server draws. A chart has a fixed size, so that nothing moves when it is drawn
-//! anew.
+//! again.
 
 use maud::{Markup, PreEscaped, html};
 

@@ -1,4 +1,4 @@
-//! What the pages need, and where they are.
+//! The state that the pages share, and their path.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::history::History;
 /// The path of the console.
 pub const PATH: &str = "/console";
 
-/// What the pages need.
+/// The state that the pages share.
 #[derive(Debug, Clone)]
 pub struct Console {
     pub(crate) api: Api,
