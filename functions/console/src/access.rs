@@ -72,6 +72,17 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
         Self { wrong_keys: Some(Semaphore::new(WRONG_KEYS_MAX)), ..self }
     }
 
+    /// Whether a request comes from a visitor who is signed in. It goes by the key that this process has
+    /// read: the first page that anybody asks for reads it.
+    pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
+        let now = self.clock.now();
+        self.session_key.known().is_some_and(|key| {
+            cookie::signed_in(headers)
+                .filter_map(|it| Session::parse(it, &key, now))
+                .any(|it| it.is_signed_in)
+        })
+    }
+
     fn key_ports(&self) -> KeyPorts<'_, S, C, E> {
         let Self { state, clock, entropy, admin_key, .. } = self;
         KeyPorts { state, clock, entropy, admin_key }

@@ -20,7 +20,12 @@ const VISITING: &str = "posthaste-visit";
 /// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser may send
 /// several of one name.
 pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    named(headers, SIGNED_IN).chain(named(headers, VISITING))
+    signed_in(headers).chain(named(headers, VISITING))
+}
+
+/// The values of the cookies of a signed-in visitor in a request.
+pub(crate) fn signed_in(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    named(headers, SIGNED_IN)
 }
 
 fn named<'a>(headers: &'a HeaderMap, wanted: &'static str) -> impl Iterator<Item = &'a str> {

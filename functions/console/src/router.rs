@@ -18,13 +18,12 @@ use crate::pages::{
 };
 
 /// The routes of the console, for visitors that `access` lets in.
-pub fn router<S, C, E>(access: Access<S, C, E>, console: Console) -> Router
+pub fn router<S, C, E>(access: Arc<Access<S, C, E>>, console: Console) -> Router
 where
     S: ObjectStore + fmt::Debug + 'static,
     C: Clock,
     E: Entropy,
 {
-    let access = Arc::new(access);
     let sign_in = get(access::show_sign_in).post(access::sign_in::<S, C, E>);
     let doors = Router::new()
         .route("/sign-in", sign_in)

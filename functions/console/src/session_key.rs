@@ -43,11 +43,15 @@ impl KnownKey {
         &self,
         ports: &KeyPorts<'_, S, C, E>,
     ) -> Result<SessionKey, SessionKeyError> {
-        let known = self.0.lock().clone();
-        match known {
-            Some(known) => Ok(known.key),
+        match self.known() {
+            Some(key) => Ok(key),
             None => self.read(ports).await,
         }
+    }
+
+    /// The key, if this process has read it.
+    pub(crate) fn known(&self) -> Option<SessionKey> {
+        self.0.lock().as_ref().map(|known| known.key.clone())
     }
 
     /// The key that another process may have made meanwhile. `None` where there is no other, and where it was

@@ -98,7 +98,7 @@ impl World {
         };
         let api = unguarded_router(Arc::new(manage));
         let access = Access::new(state.clone(), clock.clone(), entropy, admin_key).slowing_wrong_keys();
-        let router = router(access, Console::new(api.clone()));
+        let router = router(Arc::new(access), Console::new(api.clone()));
         let (api, cookies) = (Api::new(api), Mutex::default());
         Self { state, dead_letters, log, endpoint, clock, api, router, host, cookies }
     }
@@ -108,7 +108,7 @@ impl World {
         let console = change(Console { api: self.api.clone(), history: None, dashboard_url: None }, &self);
         let admin_key = KeyDigest::of(ADMIN_KEY);
         let access = Access::new(self.state.clone(), self.clock.clone(), SeededEntropy::new(2), admin_key);
-        Self { router: router(access, console), ..self }
+        Self { router: router(Arc::new(access), console), ..self }
     }
 
     /// An installation with a visitor who is signed in.

@@ -113,7 +113,8 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
     let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
     // A handshake comes once, so that an idle connection would be of no use.
     let client = ClientSettings { idle_max: 0, ..environment.client.clone() };
-    let access = Access::new(state.clone(), SystemClock, SystemEntropy, environment.admin_key.clone());
+    let access =
+        Arc::new(Access::new(state.clone(), SystemClock, SystemEntropy, environment.admin_key.clone()));
     let manage = Manage::<Aws> {
         links: links(&state, &environment.links),
         state,

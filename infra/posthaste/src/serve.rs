@@ -11,6 +11,7 @@ pub mod schedule;
 mod adapters;
 mod app;
 mod config;
+mod console;
 mod descriptors;
 mod error;
 mod functions;

@@ -54,8 +54,8 @@ impl App {
             std::future::ready(())
         };
         let router = functions.router().merge(http::metrics_route(metrics, local.state()));
-        let front =
-            http::Front { router, admin_key: admin_key.clone(), limits: settings.connections.clone() };
+        let operators = http::Operators::new(admin_key.clone(), functions.console_access());
+        let front = http::Front { router, operators, limits: settings.connections.clone() };
         tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));
         tasks.spawn(schedule::every("metrics", METRICS_UPKEEP_PERIOD, SystemClock, stop.clone(), upkeep));
         Ok(Self { address, admin_key, stop, tasks, local })

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use posthaste_console::history::History;
-use posthaste_console::{Access, Console};
-use posthaste_core::model::{KeyDigest, Secret};
+use posthaste_core::model::Secret;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
 use posthaste_local::Local;
@@ -15,14 +13,14 @@ use posthaste_manage::Manage;
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
 use posthaste_record::Record;
-use posthaste_system::{SystemClock, SystemEntropy};
+use posthaste_system::SystemClock;
 use posthaste_wake::Wake;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::{Adapters, Embedded};
+use super::console::{Console, ConsoleAccess};
 use super::error::ServeError;
-use super::history;
 use super::log_upkeep::LogUpkeep;
 use super::metrics::Totals;
 use super::monitor;
@@ -80,9 +78,7 @@ const WAKE_PERIOD: Duration = Duration::from_mins(1);
 pub(super) struct Functions {
     local: Local<SystemClock>,
     publish: Arc<Publish<Embedded>>,
-    console: Option<Router>,
-    /// Kept for the console.
-    history: Option<history::Embedded>,
+    console: Option<Console>,
     manage: Arc<Manage<Embedded>>,
     deliver: Arc<Deliver<Embedded>>,
     dead_letters: Arc<DeadLetters<Embedded>>,
@@ -105,13 +101,12 @@ impl Functions {
         let adapters = Adapters::open(settings, local)?;
         let record = Arc::new(adapters.record(settings));
         let manage = Arc::new(adapters.manage(settings, admin_key, address));
-        let history = settings.console.then(|| history::Embedded::wire(settings, local, &adapters, totals));
-        let console = history.as_ref().map(|it| console(Arc::clone(&manage), local, admin_key, it.steps()));
+        let console =
+            settings.console.then(|| Console::wire(settings, local, (&manage, admin_key), &adapters, totals));
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish(settings)),
             console,
-            history,
             manage,
             deliver: Arc::new(adapters.deliver(settings)),
             dead_letters: Arc::new(adapters.dead_letters(settings, QueueName::DeadLetters)),
@@ -126,8 +121,14 @@ impl Functions {
     /// The routes for producers and operators.
     pub(super) fn router(&self) -> Router {
         let publish = posthaste_publish::routes(Arc::clone(&self.publish));
-        let others = publish.merge(self.console.clone().unwrap_or_default());
+        let console = self.console.as_ref().map(|console| console.router.clone());
+        let others = publish.merge(console.unwrap_or_default());
         posthaste_manage::router_beside(Arc::clone(&self.manage), others)
+    }
+
+    /// Who is signed in to the console, where there is one.
+    pub(super) fn console_access(&self) -> Option<Arc<ConsoleAccess>> {
+        self.console.as_ref().map(|console| Arc::clone(&console.access))
     }
 
     /// Starts the pollers and the schedules.
@@ -151,8 +152,8 @@ impl Functions {
             wake.stop();
         });
         self.monitor.spawn(tasks, stop);
-        if let Some(history) = &self.history {
-            history.spawn(tasks, stop);
+        if let Some(console) = &self.console {
+            console.spawn(tasks, stop);
         }
     }
 
@@ -166,19 +167,6 @@ impl Functions {
         let queue = self.local.queue(settings.queue);
         tasks.spawn(poll(queue, Arc::clone(handler), SystemClock, settings, stop.clone()));
     }
-}
-
-/// The console over the management API.
-fn console(
-    manage: Arc<Manage<Embedded>>,
-    local: &Local<SystemClock>,
-    admin_key: &Secret,
-    history: Arc<dyn History>,
-) -> Router {
-    let key = KeyDigest::of(admin_key.expose());
-    let access = Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
-    let console = Console::new(posthaste_manage::unguarded_router(manage)).with_history(history);
-    posthaste_console::router(access, console)
 }
 
 async fn run_wake(wake: &Wake<Embedded>) {

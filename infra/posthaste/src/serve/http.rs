@@ -3,6 +3,7 @@
 mod answering;
 mod body_rest;
 mod head;
+mod operators;
 mod places;
 mod stalling;
 
@@ -19,7 +20,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::Secret;
 use posthaste_ports::{Clock, ObjectStore};
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
@@ -32,6 +32,7 @@ use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::metrics::{self, Series};
 
+pub use operators::Operators;
 pub use places::{ConnectionLimits, OPERATORS_MAX};
 
 /// Longest wait for the head of a client's next request, after its last answer.
@@ -75,8 +76,8 @@ fn answered(problem: Problem) -> Response<Body> {
 pub struct Front {
     /// The routes of the functions.
     pub router: Router,
-    /// The key of operators, whose requests are answered even if all other places are taken.
-    pub admin_key: Secret,
+    /// Whose requests are answered even if all other places are taken.
+    pub operators: Operators,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
 }
@@ -85,7 +86,7 @@ impl Front {
     /// Answers a request, if there is a place for it.
     async fn respond(&self, place: &Arc<Place>, request: Request<LentBody>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let Some(answering) = place.begin(head::is_operators(&head, &self.admin_key)) else {
+        let Some(answering) = place.begin(self.operators.sent(&head)) else {
             ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
             return answered(head::crowded());
         };

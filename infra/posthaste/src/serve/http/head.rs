@@ -1,18 +1,14 @@
-//! The head of a request, before any function sees it: HTTP's rules, the length of its URL, and requests of
-//! operators.
+//! The head of a request, before any function sees it: HTTP's rules, and the length of its URL.
 
 use std::time::Duration;
 
 use ::http::request::Parts;
-use ::http::{HeaderMap, Version, header};
+use ::http::{Version, header};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::{Secret, URL_BYTES_MAX};
+use posthaste_core::model::URL_BYTES_MAX;
 
 /// Wait that is asked of a request that found no place.
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Paths that are always answered.
-const OPERATORS_PATHS: [&str; 2] = ["/health", "/metrics"];
 
 /// Problem of a head, if it has one.
 pub(super) fn check(head: &Parts) -> Option<Problem> {
@@ -28,17 +24,6 @@ pub(super) fn check(head: &Parts) -> Option<Problem> {
         return Some(Problem::new(ProblemKind::BadRequest).detail(detail).member("host"));
     }
     None
-}
-
-/// True for a request of an operator: for health or metrics, or with the admin key.
-pub(super) fn is_operators(head: &Parts, admin_key: &Secret) -> bool {
-    OPERATORS_PATHS.contains(&head.uri.path())
-        || bearer(&head.headers).is_some_and(|offered| admin_key.matches(offered))
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
 /// The answer where every place for requests is taken.
@@ -83,22 +68,5 @@ mod tests {
         check(Version::HTTP_11, &[], Some(400));
         check(Version::HTTP_11, &[("host", "h"), ("host", "h")], Some(400));
         check(Version::HTTP_10, &[], None);
-    }
-
-    #[test]
-    fn an_operator_is_known_by_the_path_or_the_admin_key() {
-        let key = Secret::new("the-admin-key");
-        let check = |url: &str, authorization: &str, expected| {
-            let head = head(url, Version::HTTP_11, &[("host", "h"), ("authorization", authorization)]);
-            assert_eq!(is_operators(&head, &key), expected, "{url} {authorization}");
-        };
-        check("/health", "", true);
-        check("/metrics?x", "", true);
-        check("/topics", "", false);
-        check("/topics", "Bearer the-admin-key", true);
-        check("/topics", "bearer  the-admin-key", true);
-        check("/topics", "Bearer another", false);
-        check("/topics", "Basic the-admin-key", false);
-        check("/healthy", "", false);
     }
 }

@@ -3,7 +3,7 @@
 //! answer slowly or not at all.
 
 use super::*;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Secret, Timestamp};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
@@ -49,8 +49,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = posthaste_publish::router(Arc::new(publish(&local, &clock)));
-        let front =
-            Front { router, admin_key: Secret::new("the-admin-key"), limits: ConnectionLimits::default() };
+        let front = Front { router, operators: operators(), limits: ConnectionLimits::default() };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
         tokio::spawn(serve(listener, front, ManualClock::new(START), CancellationToken::new()));
         let at_rest = clock.sleepers();
@@ -83,6 +82,10 @@ impl World {
     async fn published(&self) -> u64 {
         self.local.queue(QueueName::Deliveries).counts().await.unwrap().visible
     }
+}
+
+fn operators() -> Operators {
+    Operators::new(Secret::new("the-admin-key"), None)
 }
 
 type ManualPublish = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
@@ -135,7 +138,7 @@ impl Small {
         let large = || async { vec![b'x'; LARGE_BYTES] };
         let router = Router::new().route("/large", get(large)).route("/small", get(|| async { "small" }));
         let limits = ConnectionLimits { requests_max: 1, ..ConnectionLimits::default() };
-        let front = Front { router, admin_key: Secret::new("the-admin-key"), limits };
+        let front = Front { router, operators: operators(), limits };
         tokio::spawn(serve(listener, front, clock.clone(), CancellationToken::new()));
         Self { clock, address }
     }

@@ -1,0 +1,51 @@
+//! The console: its pages, who is signed in, and the history that it shows.
+
+use std::sync::Arc;
+
+use axum::Router;
+use posthaste_console::Access;
+use posthaste_core::model::{KeyDigest, Secret};
+use posthaste_local::{Local, StateStore};
+use posthaste_manage::Manage;
+use posthaste_system::{SystemClock, SystemEntropy};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::adapters::{Adapters, Embedded};
+use super::history;
+use super::metrics::Totals;
+use super::settings::ServeSettings;
+
+/// Who may see the pages.
+pub(super) type ConsoleAccess = Access<StateStore, SystemClock, SystemEntropy>;
+
+/// The console, wired.
+pub(super) struct Console {
+    pub(super) router: Router,
+    pub(super) access: Arc<ConsoleAccess>,
+    history: history::Embedded,
+}
+
+impl Console {
+    /// A console over the management API. Nothing runs yet.
+    pub(super) fn wire(
+        settings: &ServeSettings,
+        local: &Local<SystemClock>,
+        (manage, admin_key): (&Arc<Manage<Embedded>>, &Secret),
+        adapters: &Adapters<'_>,
+        totals: Arc<Totals>,
+    ) -> Self {
+        let key = KeyDigest::of(admin_key.expose());
+        let access = Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
+        let history = history::Embedded::wire(settings, local, adapters, totals);
+        let api = posthaste_manage::unguarded_router(Arc::clone(manage));
+        let console = posthaste_console::Console::new(api).with_history(history.steps());
+        let access = Arc::new(access);
+        Self { router: posthaste_console::router(Arc::clone(&access), console), access, history }
+    }
+
+    /// Starts what keeps the history.
+    pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        self.history.spawn(tasks, stop);
+    }
+}

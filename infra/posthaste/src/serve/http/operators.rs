@@ -1,0 +1,131 @@
+//! Whose requests are answered even if all other places are taken.
+
+use std::sync::Arc;
+
+use ::http::request::Parts;
+use ::http::{HeaderMap, Method, header};
+use posthaste_console::PATH;
+use posthaste_core::model::Secret;
+
+use crate::serve::console::ConsoleAccess;
+
+/// Paths that are always answered.
+const OPERATORS_PATHS: [&str; 2] = ["/health", "/metrics"];
+
+/// How requests of operators are known.
+#[derive(Debug)]
+pub struct Operators {
+    admin_key: Secret,
+    console: Option<Arc<ConsoleAccess>>,
+}
+
+impl Operators {
+    /// Operators show this key, or are signed in to the console where there is one.
+    pub(in crate::serve) fn new(admin_key: Secret, console: Option<Arc<ConsoleAccess>>) -> Self {
+        Self { admin_key, console }
+    }
+
+    /// True for a request for health, metrics or a page of the console, and for one with the admin key or of
+    /// a visitor who is signed in. The form of the sign-in page is not one of them: anybody can send it, and
+    /// its body is read.
+    pub(super) fn sent(&self, head: &Parts) -> bool {
+        OPERATORS_PATHS.contains(&head.uri.path())
+            || bearer(&head.headers).is_some_and(|offered| self.admin_key.matches(offered))
+            || self.console.as_ref().is_some_and(|console| {
+                is_of_console(head.uri.path())
+                    && (matches!(head.method, Method::GET | Method::HEAD)
+                        || console.is_signed_in(&head.headers))
+            })
+    }
+}
+
+fn is_of_console(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::body::Body;
+    use http_body_util::BodyExt;
+    use posthaste_console::{Access, Console};
+    use posthaste_core::model::KeyDigest;
+    use posthaste_local::{Local, LocalOptions};
+    use posthaste_system::{SystemClock, SystemEntropy};
+    use tower::ServiceExt;
+
+    const KEY: &str = "the-admin-key-of-this-test-has-32-characters";
+
+    fn head(method: &str, url: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = ::http::Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn an_operator_is_known_by_the_path_or_the_admin_key() {
+        let operators = Operators::new(Secret::new(KEY), None);
+        let check = |url: &str, authorization: &str, expected| {
+            let head = head("GET", url, &[("host", "h"), ("authorization", authorization)]);
+            assert_eq!(operators.sent(&head), expected, "{url} {authorization}");
+        };
+        check("/health", "", true);
+        check("/metrics?x", "", true);
+        check("/topics", "", false);
+        check("/topics", &format!("Bearer {KEY}"), true);
+        check("/topics", &format!("bearer  {KEY}"), true);
+        check("/topics", "Bearer another", false);
+        check("/topics", &format!("Basic {KEY}"), false);
+        check("/healthy", "", false);
+        check("/console", "", false);
+    }
+
+    /// The first cookie that an answer of the console sets, and the answer's body.
+    async fn asked(console: &Router, request: ::http::Request<Body>) -> (String, String) {
+        let response = console.clone().oneshot(request).await.unwrap();
+        let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap();
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (cookie, String::from_utf8(body.into()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_visitor_who_is_signed_in_is_an_operator() {
+        let folder = tempfile::tempdir().unwrap();
+        let local = Local::open(folder.path(), LocalOptions::default(), SystemClock, SystemEntropy).unwrap();
+        let access = Access::new(local.state(), SystemClock, SystemEntropy, KeyDigest::of(KEY));
+        let access = Arc::new(access);
+        let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&access)));
+        let check = |method, url, cookie: &str, expected| {
+            let head = head(method, url, &[("host", "h"), ("cookie", cookie)]);
+            assert_eq!(operators.sent(&head), expected, "{method} {url} {cookie}");
+        };
+        check("POST", "/console/topics/new", "", false);
+
+        let console = posthaste_console::router(access, Console::new(Router::new()));
+        let request = ::http::Request::get("/console/sign-in").header("host", "h");
+        let (visiting, page) = asked(&console, request.body(Body::empty()).unwrap()).await;
+        let token = page.split("name=\"form\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+        let form = format!("form={token}&key={KEY}");
+        let request =
+            ::http::Request::post("/console/sign-in").header("host", "h").header("cookie", &visiting);
+        let (signed_in, _) = asked(&console, request.body(form.into()).unwrap()).await;
+
+        for url in ["/console", "/console/", "/console/topics?a=b", "/console/sign-in"] {
+            check("GET", url, "", true);
+            check("POST", url, "", false);
+            check("POST", url, &visiting, false);
+            check("POST", url, &signed_in, true);
+        }
+        check("GET", "/consoles", &signed_in, false);
+        check("POST", "/topics/orders/events", &signed_in, false);
+    }
+}
