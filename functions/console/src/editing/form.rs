@@ -1,11 +1,13 @@
-//! The form that a draft is in.
+//! The form that a draft is in, and the page that shows what saving would change.
 
+use axum::http::StatusCode;
 use maud::{Markup, html};
+use posthaste_core::api::MemberChange;
 use posthaste_yaml::TextMistake;
 
 use super::draft::Draft;
 use super::report;
-use crate::page::form_token;
+use crate::page::{Page, Section, form_token};
 use crate::visit::Visit;
 
 /// Fewest rows of the field.
@@ -14,21 +16,23 @@ const ROWS_MIN: usize = 12;
 /// Most rows of the field. It scrolls where there are more.
 const ROWS_MAX: usize = 40;
 
-/// The form that sends a draft.
-#[derive(Debug, Clone, Copy)]
+/// The form that sends a draft, and its pages.
+#[derive(Debug, Clone)]
 pub(crate) struct Editor<'a> {
     pub(crate) visit: &'a Visit,
+    /// Heading of its pages.
+    pub(crate) title: String,
     /// The page that it is sent to, which is the one that it is on.
-    pub(crate) action: &'a str,
+    pub(crate) action: String,
     /// The page that is left with nothing changed.
-    pub(crate) back: &'a str,
+    pub(crate) back: String,
     pub(crate) draft: &'a Draft,
 }
 
 impl Editor<'_> {
-    /// The form, with the mistakes of the draft. `first` are the fields before the text.
-    pub(crate) fn form(&self, first: &Markup, mistakes: &[TextMistake]) -> Markup {
-        html! {
+    /// The page with the form and the mistakes of the draft. `first` are the fields before the text.
+    pub(crate) fn form_page(&self, first: &Markup, mistakes: &[TextMistake]) -> Page {
+        let body = html! {
             (report::mistakes(mistakes))
             form method="post" action=(self.action) {
                 (form_token(&self.visit.form_token))
@@ -40,13 +44,29 @@ impl Editor<'_> {
                     a.button href=(self.back) { "Cancel" }
                 }
             }
-        }
+        };
+        let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        self.page(body).with_status(status)
     }
 
-    /// The buttons that save what was shown, or go back to the form.
-    pub(crate) fn decision(&self) -> Markup {
+    /// The page with what saving would change of `what`, whose version is `present`. Saving from there is of
+    /// the present version.
+    pub(crate) fn difference_page(&self, what: &str, present: &str, changes: &[MemberChange]) -> Page {
+        let is_changed = self.draft.version != present;
+        let compared = Draft { version: present.to_owned(), ..self.draft.clone() };
+        let body = html! {
+            @if is_changed { (report::changed_meanwhile(what)) }
+            (report::difference(changes))
+        };
+        let status = if is_changed { StatusCode::CONFLICT } else { StatusCode::OK };
+        Editor { draft: &compared, ..self.clone() }.decision_page(&body).with_status(status)
+    }
+
+    /// The page with buttons that save what it shows, or go back to the form.
+    pub(crate) fn decision_page(&self, shown: &Markup) -> Page {
         let Draft { text, version, name } = self.draft;
-        html! {
+        self.page(html! {
+            (shown)
             form method="post" action=(self.action) {
                 (form_token(&self.visit.form_token))
                 @for (field, value) in [("version", version), ("name", name), ("text", text)] {
@@ -58,7 +78,11 @@ impl Editor<'_> {
                     a.button href=(self.back) { "Cancel" }
                 }
             }
-        }
+        })
+    }
+
+    fn page(&self, body: Markup) -> Page {
+        Page::new(self.title.as_str(), body).of(Section::Topics)
     }
 }
 

@@ -33,7 +33,7 @@ fn line(mistake: &TextMistake) -> Markup {
 }
 
 /// What saving would change.
-pub(crate) fn difference(changes: &[MemberChange]) -> Markup {
+pub(super) fn difference(changes: &[MemberChange]) -> Markup {
     html! {
         @if changes.is_empty() {
             p.empty {
@@ -56,7 +56,7 @@ pub(crate) fn difference(changes: &[MemberChange]) -> Markup {
 }
 
 /// Says that what is edited was changed meanwhile.
-pub(crate) fn changed_meanwhile(what: &str) -> Markup {
+pub(super) fn changed_meanwhile(what: &str) -> Markup {
     html! {
         div.problem role="alert" {
             p {

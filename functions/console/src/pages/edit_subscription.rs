@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 use posthaste_core::api::edit::{check_subscription, preview};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use crate::api::{Refusal, Target};
 use crate::asked::{Fields, Path};
 use crate::console::{Console, Pages};
-use crate::editing::{Draft, Editor, Step, changed_meanwhile, difference};
-use crate::page::{Answer, Page, Section};
+use crate::editing::{Draft, Editor, Step};
+use crate::page::{Answer, Page};
 use crate::pages::subscription::{Named, settings_text};
 use crate::parts::after;
 use crate::visit::Visit;
@@ -37,7 +37,7 @@ pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic, name]): Path<2
         name: String::new(),
     };
     let draft = draft.checked("Nothing was changed.")?;
-    Ok(form_page(&visit, named, &draft, &[]))
+    Ok(editor(&visit, named, &draft).form_page(&html! {}, &[]))
 }
 
 /// A step of editing.
@@ -49,21 +49,22 @@ pub(crate) async fn send(
 ) -> Result<Response, Page> {
     let named = Named { topic: &topic, name: &name };
     let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
+    let editor = editor(&visit, named, &draft);
     if step == Step::Edit {
-        return Ok(form_page(&visit, named, &draft, &[]).into_response());
+        return Ok(editor.form_page(&html! {}, &[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| form_page(&visit, named, &draft, &mistakes);
+    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&html! {}, &mistakes);
     let (present, version) = present(&pages, named).await?;
     let wanted = wanted(&present, &name, &draft, visit.now).map_err(mistaken)?;
     if step == Step::Check {
-        return Ok(review(&visit, named, &draft, &present, &wanted, &version).into_response());
+        return Ok(review(&editor, named, (&present, &version), &wanted).into_response());
     }
     let saved =
         pages.api.send::<Value>(Method::PUT, named.target(&[]), Some(&draft.version), &wanted.settings);
     match saved.await {
         Ok(_) => Ok(Redirect::to(&after(&named.page(&[]), "saved")).into_response()),
         Err(refusal) if refusal.is_of_another_version() => {
-            Ok(review(&visit, named, &draft, &present, &wanted, &version).into_response())
+            Ok(review(&editor, named, (&present, &version), &wanted).into_response())
         }
         Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
     }
@@ -106,37 +107,25 @@ fn previewed(
     Ok(next.subscription(name).map_or_else(|| settings.clone(), |(_, next)| next.clone()))
 }
 
-fn form_page(visit: &Visit, named: Named<'_>, draft: &Draft, mistakes: &[TextMistake]) -> Page {
-    let (action, back) = (named.page(&["edit"]), named.page(&[]));
-    let editor = Editor { visit, action: &action, back: &back, draft };
-    let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    page(named, editor.form(&html! {}, mistakes)).with_status(status)
-}
-
-/// The page with the difference. Saving from here is of the version that the difference is to.
+/// The page with the difference, and the way to save it.
 fn review(
-    visit: &Visit,
+    editor: &Editor<'_>,
     named: Named<'_>,
-    draft: &Draft,
-    present: &TopicSettings,
+    (present, version): (&TopicSettings, &str),
     wanted: &Wanted,
-    version: &str,
 ) -> Page {
     let name = SubscriptionName::parse(named.name).ok();
     let before = name.as_ref().and_then(|name| present.subscription(name)).map(|(_, before)| json!(before));
     let changes = subscription_differences(&before.unwrap_or_default(), &json!(wanted.next));
-    let (action, back) = (named.page(&["edit"]), named.page(&[]));
-    let compared = Draft { version: version.to_owned(), ..draft.clone() };
-    let editor = Editor { visit, action: &action, back: &back, draft: &compared };
-    let is_changed = draft.version != version;
-    let body = html! {
-        @if is_changed { (changed_meanwhile("subscription")) }
-        (difference(&changes))
-        (editor.decision())
-    };
-    page(named, body).with_status(if is_changed { StatusCode::CONFLICT } else { StatusCode::OK })
+    editor.difference_page("subscription", version, &changes)
 }
 
-fn page(named: Named<'_>, body: maud::Markup) -> Page {
-    Page::new(format!("Edit {} / {}", named.topic, named.name), body).of(Section::Topics)
+fn editor<'a>(visit: &'a Visit, named: Named<'_>, draft: &'a Draft) -> Editor<'a> {
+    Editor {
+        visit,
+        title: format!("Edit {} / {}", named.topic, named.name),
+        action: named.page(&["edit"]),
+        back: named.page(&[]),
+        draft,
+    }
 }

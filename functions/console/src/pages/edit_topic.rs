@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
-use maud::{Markup, html};
+use maud::html;
 use posthaste_core::api::edit::{check_topic, preview};
 use posthaste_core::api::{TopicSettings, topic_differences};
 use posthaste_core::model::TopicName;
@@ -15,8 +15,8 @@ use crate::address;
 use crate::api::{Answered, Target};
 use crate::asked::{Fields, Path};
 use crate::console::Pages;
-use crate::editing::{Draft, Editor, Step, changed_meanwhile, difference};
-use crate::page::{Answer, Page, Section};
+use crate::editing::{Draft, Editor, Step};
+use crate::page::{Answer, Page};
 use crate::parts::after;
 use crate::visit::Visit;
 
@@ -26,7 +26,7 @@ pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> 
     let settings = TopicSettings { name: None, endpoint: None, subscriptions: BTreeMap::new(), ..found.body };
     let text = posthaste_yaml::write(&settings).map_err(|error| Page::bad_request(&error.to_string()))?;
     let draft = Draft { text, version: found.etag.unwrap_or_default(), name: String::new() };
-    Ok(form_page(&visit, &topic, &draft, &[]))
+    Ok(editor(&visit, &topic, &draft).form_page(&html! {}, &[]))
 }
 
 /// A step of editing.
@@ -37,10 +37,11 @@ pub(crate) async fn send(
     fields: Fields,
 ) -> Result<Response, Page> {
     let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
+    let editor = editor(&visit, &topic, &draft);
     if step == Step::Edit {
-        return Ok(form_page(&visit, &topic, &draft, &[]).into_response());
+        return Ok(editor.form_page(&html! {}, &[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| form_page(&visit, &topic, &draft, &mistakes);
+    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&html! {}, &mistakes);
     let target = Target::new(&["topics", &topic]);
     let present = pages.api.get_versioned::<TopicSettings>(target.clone()).await?;
     let Some(name) = &present.body.name else { return Err(Page::bad_request("the topic has no name")) };
@@ -48,12 +49,12 @@ pub(crate) async fn send(
     let next = preview(name, &present.body, &settings, visit.now)
         .map_err(|problem| mistaken(draft.mistakes_of(&problem, "")))?;
     if step == Step::Check {
-        return Ok(review(&visit, &topic, &draft, &present, &next).into_response());
+        return Ok(review(&editor, &present, &next).into_response());
     }
     match pages.api.send::<Value>(Method::PUT, target, Some(&draft.version), &settings).await {
         Ok(_) => Ok(Redirect::to(&after(&address::topic(&topic, &[]), "saved")).into_response()),
         Err(refusal) if refusal.is_of_another_version() => {
-            Ok(review(&visit, &topic, &draft, &present, &next).into_response())
+            Ok(review(&editor, &present, &next).into_response())
         }
         Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
     }
@@ -70,34 +71,19 @@ pub(super) fn settings(name: &TopicName, draft: &Draft) -> Result<TopicSettings,
     Err(vec![name_mistake(text, "subscriptions".to_owned(), fault)])
 }
 
-fn form_page(visit: &Visit, topic: &str, draft: &Draft, mistakes: &[TextMistake]) -> Page {
-    let (action, back) = (address::topic(topic, &["edit"]), address::topic(topic, &[]));
-    let editor = Editor { visit, action: &action, back: &back, draft };
-    let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    page(topic, editor.form(&html! {}, mistakes)).with_status(status)
-}
-
-/// The page with the difference. Saving from here is of the version that the difference is to.
-fn review(
-    visit: &Visit,
-    topic: &str,
-    draft: &Draft,
-    present: &Answered<TopicSettings>,
-    next: &TopicSettings,
-) -> Page {
+/// The page with the difference, and the way to save it.
+fn review(editor: &Editor<'_>, present: &Answered<TopicSettings>, next: &TopicSettings) -> Page {
     let changes = topic_differences(&json!(present.body), &json!(next));
-    let (action, back) = (address::topic(topic, &["edit"]), address::topic(topic, &[]));
-    let compared = Draft { version: present.etag.clone().unwrap_or_default(), ..draft.clone() };
-    let editor = Editor { visit, action: &action, back: &back, draft: &compared };
-    let is_changed = draft.version != compared.version;
-    let body = html! {
-        @if is_changed { (changed_meanwhile("topic, or a subscription of it,")) }
-        (difference(&changes))
-        (editor.decision())
-    };
-    page(topic, body).with_status(if is_changed { StatusCode::CONFLICT } else { StatusCode::OK })
+    let version = present.etag.as_deref().unwrap_or_default();
+    editor.difference_page("topic, or a subscription of it,", version, &changes)
 }
 
-fn page(topic: &str, body: Markup) -> Page {
-    Page::new(format!("Edit {topic}"), body).of(Section::Topics)
+fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
+    Editor {
+        visit,
+        title: format!("Edit {topic}"),
+        action: address::topic(topic, &["edit"]),
+        back: address::topic(topic, &[]),
+        draft,
+    }
 }

@@ -1,6 +1,5 @@
 //! Making a subscription.
 
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use posthaste_core::api::{SubscriptionSettings, TopicSettings};
@@ -47,7 +46,7 @@ endpoint:
 pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
     let _: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
     let draft = Draft { text: TEMPLATE.to_owned(), version: String::new(), name: String::new() };
-    Ok(form_page(&visit, &topic, &draft, &[]))
+    Ok(form_page(&editor(&visit, &topic, &draft), &[]))
 }
 
 /// A step of making one.
@@ -58,14 +57,15 @@ pub(crate) async fn send(
     fields: Fields,
 ) -> Result<Response, Page> {
     let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
+    let editor = editor(&visit, &topic, &draft);
     if step == Step::Edit {
-        return Ok(form_page(&visit, &topic, &draft, &[]).into_response());
+        return Ok(form_page(&editor, &[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| form_page(&visit, &topic, &draft, &mistakes);
+    let mistaken = |mistakes: Vec<TextMistake>| form_page(&editor, &mistakes);
     let present: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
     let wanted = new(&present, &draft, &visit).map_err(mistaken)?;
     if step == Step::Check {
-        return Ok(review(&visit, &topic, &draft, &wanted)?.into_response());
+        return Ok(review(&editor, &wanted)?.into_response());
     }
     let named = Named { topic: &topic, name: &draft.name };
     match pages.api.create::<SubscriptionSettings>(named.target(&[]), &wanted.settings).await {
@@ -92,12 +92,18 @@ fn taken(name: &str) -> TextMistake {
     mistake_in("name", format!("the topic has a subscription {name:?} already"))
 }
 
-fn form_page(visit: &Visit, topic: &str, draft: &Draft, mistakes: &[TextMistake]) -> Page {
-    let (action, back) =
-        (address::topic(topic, &["subscriptions", address::NEW]), address::topic(topic, &[]));
-    let editor = Editor { visit, action: &action, back: &back, draft };
-    let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    page(topic, editor.form(&name_field("subscription", &draft.name), mistakes)).with_status(status)
+fn form_page(editor: &Editor<'_>, mistakes: &[TextMistake]) -> Page {
+    editor.form_page(&name_field("subscription", &editor.draft.name), mistakes)
+}
+
+fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
+    Editor {
+        visit,
+        title: format!("New subscription of {topic}"),
+        action: address::topic(topic, &["subscriptions", address::NEW]),
+        back: address::topic(topic, &[]),
+        draft,
+    }
 }
 
 /// The field for the name of something new.
@@ -110,19 +116,16 @@ pub(super) fn name_field(what: &str, name: &str) -> Markup {
     }
 }
 
-fn review(visit: &Visit, topic: &str, draft: &Draft, wanted: &Wanted) -> Answer {
-    let (action, back) =
-        (address::topic(topic, &["subscriptions", address::NEW]), address::topic(topic, &[]));
-    let editor = Editor { visit, action: &action, back: &back, draft };
-    let body = html! {
-        p { "Saving makes the subscription " strong { (foreign(&draft.name)) } " with these settings:" }
+/// The page with the settings, and the way to save them.
+fn review(editor: &Editor<'_>, wanted: &Wanted) -> Answer {
+    let name = &editor.draft.name;
+    Ok(editor.decision_page(&html! {
+        p { "Saving makes the subscription " strong { (foreign(name)) } " with these settings:" }
         (to_copy("Settings of the new subscription", &settings_text(&wanted.next)?))
         @if wanted.settings.signing.secrets.is_none() {
             p { "A signing secret is made, and shown once after saving." }
         }
-        (editor.decision())
-    };
-    Ok(page(topic, body))
+    }))
 }
 
 /// The page with the secret that was made, or the way to the subscription.
@@ -146,8 +149,4 @@ fn created_page(visit: &Visit, named: Named<'_>, created: &SubscriptionSettings)
     };
     let title = format!("{} / {}", named.topic, named.name);
     Page::new(title, body).of(Section::Topics).into_response()
-}
-
-fn page(topic: &str, body: Markup) -> Page {
-    Page::new(format!("New subscription of {topic}"), body).of(Section::Topics)
 }
