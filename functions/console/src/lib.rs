@@ -20,6 +20,7 @@ mod router;
 mod session;
 mod session_key;
 mod shown;
+mod table;
 #[cfg(test)]
 mod tests;
 mod visit;

@@ -5,6 +5,11 @@ use posthaste_core::api::MemberChange;
 use posthaste_yaml::{Place, TextMistake};
 
 use crate::shown::foreign_cut;
+use crate::table::Column::{self, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 1] = [Text("What changes")];
 
 /// Most characters of one line of a difference.
 const LINE_CHARS_MAX: usize = 2_000;
@@ -41,18 +46,13 @@ pub(super) fn difference(changes: &[MemberChange]) -> Markup {
                  same."
             }
         } @else {
-            div.scroll tabindex="0" role="region" aria-label="What changes" {
-                table {
-                    thead { tr { th scope="col" { "What changes" } } }
-                    tbody {
-                        @for change in changes {
-                            tr { td { (foreign_cut(&change.to_string(), LINE_CHARS_MAX)) } }
-                        }
-                    }
-                }
-            }
+            (table("What changes", &COLUMNS, changes.iter().map(row)))
         }
     }
+}
+
+fn row(change: &MemberChange) -> Markup {
+    html! { tr { td { (foreign_cut(&change.to_string(), LINE_CHARS_MAX)) } } }
 }
 
 /// Says that what is edited was changed meanwhile.

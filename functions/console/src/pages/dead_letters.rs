@@ -19,7 +19,7 @@ pub(crate) use self::end::{delete, resolve};
 pub(crate) use self::failures::failures;
 pub(crate) use self::record::record;
 pub(crate) use self::replay::replay;
-use self::rows::table;
+use self::rows::letters;
 use self::search::{DeadLetterSearch, FIELDS, form};
 use super::topic_names::TopicNames;
 use crate::api::Refusal;
@@ -70,7 +70,7 @@ fn results(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &Visit) -> M
     let next = page.cursor.as_deref().map(|cursor| search.address(Some(cursor)));
     let first = search.cursor.is_some().then(|| search.address(None));
     html! {
-        @if page.dead_letters.is_empty() { (none(search, page)) } @else { (table(&page.dead_letters)) }
+        @if page.dead_letters.is_empty() { (none(search, page)) } @else { (letters(&page.dead_letters)) }
         (pager(first, next))
         @if let Some(note) = &page.note { p.hint { (foreign(note)) } }
         (failures(&page.failures, "Objects that cannot be read"))

@@ -9,7 +9,7 @@ use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordPage;
 
-use self::rows::table;
+use self::rows::records;
 pub(crate) use self::search::EventSearch;
 use self::search::{FIELDS, form};
 use super::topic_names::TopicNames;
@@ -76,7 +76,7 @@ fn results(search: &EventSearch, page: &RecordPage) -> Markup {
         @if page.records.is_empty() {
             (no_records(page, search))
         } @else {
-            (table(topic, search, &page.records))
+            (records(topic, search, &page.records))
         }
         (pager(first, next))
         @if let Some(note) = &page.note { p.hint { (foreign(note)) } }

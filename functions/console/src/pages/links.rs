@@ -15,6 +15,19 @@ use crate::console::Pages;
 use crate::filters::{ROWS_MAX, pager};
 use crate::page::{Answer, Page, Section};
 use crate::shown::{foreign, number, time};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 7] = [
+    Text("Link or subscription"),
+    Text("State"),
+    Text("Since"),
+    Text("Last answer"),
+    Number("Failures"),
+    Text("Next try"),
+    Number("Held objects"),
+];
 
 /// The page.
 pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Answer {
@@ -30,34 +43,13 @@ pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Ans
             } @else if shown.is_empty() {
                 p.empty { "No link or subscription is like this. Change the filters." }
             } @else {
-                (table(&shown))
+                (table("Links that are not well", &COLUMNS, shown.iter().map(|link| row(link))))
             }
             @if view.truncated { p.hint { "There are more than the server counts." } }
         }
         (pager((search.after > 0).then(|| search.page(0)), (end < found.len()).then(|| search.page(end))))
     };
     Ok(Page::new("Links", body).of(Section::Links))
-}
-
-fn table(links: &[&LinkView]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Links that are not well" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Link or subscription" }
-                        th scope="col" { "State" }
-                        th scope="col" { "Since" }
-                        th scope="col" { "Last answer" }
-                        th.number scope="col" { "Failures" }
-                        th scope="col" { "Next try" }
-                        th.number scope="col" { "Held objects" }
-                    }
-                }
-                tbody { @for link in links { (row(link)) } }
-            }
-        }
-    }
 }
 
 /// Whether requests pause because they failed.

@@ -39,7 +39,7 @@ pub(crate) async fn pressure(pages: Pages, visit: Visit, Query(query): Query<Pre
         @if recent.is_some() { (choice(hours)) }
         section #pressure data-live aria-label="Pressure" {
             (facts::section(&view))
-            (resources::table(&view))
+            (resources::resources(&view))
             @if let Some(recent) = &recent {
                 h2 { "Over " (recent.window.words()) }
                 div.charts {

@@ -16,6 +16,20 @@ use crate::console::{PATH, Pages};
 use crate::filters::{ROWS_MAX, pager_of, tick};
 use crate::page::{Answer, Page, Section};
 use crate::shown::{foreign, number, time};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 8] = [
+    Text("Replay"),
+    Text("Topic and subscription"),
+    Text("State"),
+    Number("Found"),
+    Number("Queued"),
+    Number("Failed"),
+    Number("Events per second"),
+    Text("Created"),
+];
 
 /// The query of the list.
 #[derive(Debug, Default, Deserialize)]
@@ -35,7 +49,7 @@ pub(crate) async fn replays(pages: Pages, Query(asked): Query<ReplaysAsked>) -> 
     let body = html! {
         (asked.form())
         section #replays data-live aria-label="Replays" {
-            @if page.replays.is_empty() { (asked.none()) } @else { (table(&page.replays)) }
+            @if page.replays.is_empty() { (asked.none()) } @else { (table("Replays, the newest first", &COLUMNS, page.replays.iter().map(row))) }
         }
         (pager_of(&list, asked.cursor.as_deref(), page.cursor.as_deref()))
     };
@@ -59,28 +73,6 @@ impl ReplaysAsked {
                 @else { "There is no replay of the last 30 days. " }
                 a href={ (PATH) "/dead-letters" } { "Choose dead letters" }
                 " of a subscription to send them again."
-            }
-        }
-    }
-}
-
-fn table(replays: &[ReplayView]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Replays, the newest first" {
-            table.rows {
-                thead {
-                    tr {
-                        th scope="col" { "Replay" }
-                        th scope="col" { "Topic and subscription" }
-                        th scope="col" { "State" }
-                        th.number scope="col" { "Found" }
-                        th.number scope="col" { "Queued" }
-                        th.number scope="col" { "Failed" }
-                        th.number scope="col" { "Events per second" }
-                        th scope="col" { "Created" }
-                    }
-                }
-                tbody { @for replay in replays { (row(replay)) } }
             }
         }
     }

@@ -12,7 +12,12 @@ use crate::page::{Answer, Page, Section};
 use crate::pages::deletion;
 use crate::parts::{after, button, refused};
 use crate::shown::foreign;
+use crate::table::Column::{self, Text};
+use crate::table::table;
 use crate::visit::Visit;
+
+/// The columns.
+const COLUMNS: [Column; 4] = [Text("Name"), Text("Tier"), Text("Key"), Text("Change")];
 
 /// Shows the publish keys, this once.
 pub(crate) async fn keys(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
@@ -55,7 +60,7 @@ fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str
             a href=(address::topic(topic, &[])) { (foreign(topic)) }
             ". Leave this page when you have copied what you need."
         }
-        (table(visit, topic, &present))
+        (table("Publish keys", &COLUMNS, present.iter().map(|(name, key)| row(visit, topic, *name, key))))
         h2 { "Keys of other tiers" }
         p {
             "Producers with an internal key may publish where back pressure refuses others. Those with a \
@@ -66,24 +71,6 @@ fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str
         }
     };
     Page::new(format!("Publish keys of {topic}"), body).of(Section::Topics)
-}
-
-fn table(visit: &Visit, topic: &str, present: &[(KeyName, &SecretText)]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Publish keys" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Name" }
-                        th scope="col" { "Tier" }
-                        th scope="col" { "Key" }
-                        th scope="col" { "Change" }
-                    }
-                }
-                tbody { @for (name, key) in present { (row(visit, topic, *name, key)) } }
-            }
-        }
-    }
 }
 
 fn row(visit: &Visit, topic: &str, name: KeyName, key: &SecretText) -> Markup {

@@ -12,6 +12,18 @@ use crate::filters::{Field, ROWS_MAX, pager_of};
 use crate::page::{Answer, Page, Section};
 use crate::parts::{PageQuery, done, duration};
 use crate::shown::{foreign, number, time};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 6] = [
+    Text("Topic"),
+    Text("Schema"),
+    Number("Subscriptions"),
+    Text("Time to live"),
+    Text("Created"),
+    Text("Last written"),
+];
 
 /// What was done before the page.
 const DONE: [(&str, &str); 1] = [("deleted", "The topic was deleted.")];
@@ -58,33 +70,11 @@ pub(crate) async fn topics(
             }
         } @else {
             (unreadable(&page.unreadable))
-            (table(&page.topics))
+            @if !page.topics.is_empty() { (table("Topics", &COLUMNS, page.topics.iter().map(row))) }
         }
         (pager_of(&list, query.cursor.as_deref(), page.cursor.as_deref()))
     };
     Ok(Page::new("Topics", body).of(Section::Topics))
-}
-
-fn table(topics: &[TopicSummary]) -> Markup {
-    html! {
-        @if !topics.is_empty() {
-            div.scroll tabindex="0" role="region" aria-label="Topics" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Topic" }
-                            th scope="col" { "Schema" }
-                            th.number scope="col" { "Subscriptions" }
-                            th scope="col" { "Time to live" }
-                            th scope="col" { "Created" }
-                            th scope="col" { "Last written" }
-                        }
-                    }
-                    tbody { @for topic in topics { (row(topic)) } }
-                }
-            }
-        }
-    }
 }
 
 fn row(topic: &TopicSummary) -> Markup {

@@ -6,28 +6,24 @@ use posthaste_core::api::DeadLetterView;
 use super::record::record_address;
 use crate::address::Address;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 8] = [
+    Text("Event"),
+    Text("Type"),
+    Text("Topic and subscription"),
+    Text("Reason"),
+    Number("Attempts"),
+    Number("Status"),
+    Text("Written"),
+    Text("State"),
+];
 
 /// The rows.
-pub(super) fn table(letters: &[DeadLetterView]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Dead letters, the newest first" {
-            table.rows {
-                thead {
-                    tr {
-                        th scope="col" { "Event" }
-                        th scope="col" { "Type" }
-                        th scope="col" { "Topic and subscription" }
-                        th scope="col" { "Reason" }
-                        th.number scope="col" { "Attempts" }
-                        th.number scope="col" { "Status" }
-                        th scope="col" { "Written" }
-                        th scope="col" { "State" }
-                    }
-                }
-                tbody { @for letter in letters { (row(letter)) } }
-            }
-        }
-    }
+pub(super) fn letters(letters: &[DeadLetterView]) -> Markup {
+    table("Dead letters, the newest first", &COLUMNS, letters.iter().map(row))
 }
 
 fn row(letter: &DeadLetterView) -> Markup {

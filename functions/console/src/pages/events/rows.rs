@@ -8,6 +8,20 @@ use super::EventSearch;
 use crate::address::Address;
 use crate::pages::event::state_badge;
 use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 8] = [
+    Text("Time"),
+    Text("Event"),
+    Text("Type"),
+    Text("Subscription"),
+    Text("Result"),
+    Number("Status"),
+    Number("Duration, ms"),
+    Number("Attempt"),
+];
 
 /// Most bytes that the links of one table take, since ids may be long.
 const LINK_BYTES_MAX: usize = 48_000;
@@ -16,27 +30,9 @@ const LINK_BYTES_MAX: usize = 48_000;
 const WEBHOOK_ID_BYTES_MAX: usize = 200;
 
 /// The rows.
-pub(super) fn table(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
+pub(super) fn records(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
     let mut links = Links { topic, search, bytes_left: LINK_BYTES_MAX };
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Records of deliveries" {
-            table.rows {
-                thead {
-                    tr {
-                        th scope="col" { "Time" }
-                        th scope="col" { "Event" }
-                        th scope="col" { "Type" }
-                        th scope="col" { "Subscription" }
-                        th scope="col" { "Result" }
-                        th.number scope="col" { "Status" }
-                        th.number scope="col" { "Duration, ms" }
-                        th.number scope="col" { "Attempt" }
-                    }
-                }
-                tbody { @for record in records { (row(record, &mut links)) } }
-            }
-        }
-    }
+    table("Records of deliveries", &COLUMNS, records.iter().map(|record| row(record, &mut links)))
 }
 
 fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {

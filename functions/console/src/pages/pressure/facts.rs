@@ -6,6 +6,11 @@ use posthaste_core::pressure::Tier;
 
 use super::{level_badge, wait};
 use crate::shown::time;
+use crate::table::Column::{self, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 3] = [Text("Tier"), Text("Producers"), Text("Answer")];
 
 /// The state as a whole.
 pub(super) fn section(view: &PressureView) -> Markup {
@@ -54,26 +59,15 @@ fn freshness(freshness: PressureFreshness) -> Markup {
 }
 
 fn producers(view: &PressureView) -> Markup {
+    table("What producers get", &COLUMNS, Tier::ALL.into_iter().map(|tier| row(view, tier)))
+}
+
+fn row(view: &PressureView, tier: Tier) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label="What producers get" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Tier" }
-                        th scope="col" { "Producers" }
-                        th scope="col" { "Answer" }
-                    }
-                }
-                tbody {
-                    @for tier in Tier::ALL {
-                        tr {
-                            th scope="row" { (tier.as_str()) }
-                            td { (who(tier)) }
-                            td { (treatment(view, tier)) }
-                        }
-                    }
-                }
-            }
+        tr {
+            th scope="row" { (tier.as_str()) }
+            td { (who(tier)) }
+            td { (treatment(view, tier)) }
         }
     }
 }

@@ -8,32 +8,30 @@ use super::level_badge;
 use crate::chart::{Chart, Mark, Shape, Unit};
 use crate::recent::Recent;
 use crate::shown::{foreign, number, time};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 9] = [
+    Text("Resource"),
+    Text("Level"),
+    Number("Reading"),
+    Number("Normal below"),
+    Number("Medium from"),
+    Number("High from"),
+    Number("Polls"),
+    Text("Refused"),
+    Text("Other measures"),
+];
 
 /// The table.
-pub(super) fn table(view: &PressureView) -> Markup {
+pub(super) fn resources(view: &PressureView) -> Markup {
     html! {
         h2 { "Resources" }
         @if view.resources.is_empty() {
             p.empty { "No resource has been read yet." }
         } @else {
-            div.scroll tabindex="0" role="region" aria-label="Resources" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Resource" }
-                            th scope="col" { "Level" }
-                            th.number scope="col" { "Reading" }
-                            th.number scope="col" { "Normal below" }
-                            th.number scope="col" { "Medium from" }
-                            th.number scope="col" { "High from" }
-                            th.number scope="col" { "Polls" }
-                            th scope="col" { "Refused" }
-                            th scope="col" { "Other measures" }
-                        }
-                    }
-                    tbody { @for resource in &view.resources { (row(resource)) } }
-                }
-            }
+            (table("Resources", &COLUMNS, view.resources.iter().map(row)))
         }
     }
 }

@@ -6,6 +6,11 @@ use serde_json::Value;
 
 use crate::parts::fact;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut};
+use crate::table::Column::{self, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 3] = [Text("Member"), Text("Comparison"), Text("With")];
 
 /// Most event types that are listed.
 const TYPES_MAX: usize = 100;
@@ -71,18 +76,7 @@ fn advanced(filter: &FilterSettings) -> Markup {
                 " Of an array, one element that fits is enough."
             }
         }
-        div.scroll tabindex="0" role="region" aria-label="Advanced filters" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Member" }
-                        th scope="col" { "Comparison" }
-                        th scope="col" { "With" }
-                    }
-                }
-                tbody { @for one in &filter.advanced_filters { (row(one)) } }
-            }
-        }
+        (table("Advanced filters", &COLUMNS, filter.advanced_filters.iter().map(row)))
     }
 }
 

@@ -7,6 +7,11 @@ use posthaste_core::api::TestAttempt;
 
 use crate::parts::{body, fact};
 use crate::shown::{foreign, foreign_cut, number};
+use crate::table::Column::{self, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 2] = [Text("Header"), Text("Value")];
 
 /// Most characters of a header's value.
 const VALUE_CHARS_MAX: usize = 1_000;
@@ -25,14 +30,14 @@ pub(super) fn tested(attempt: &TestAttempt) -> Markup {
         }
         h2 { "Request" }
         p { code { (foreign(&attempt.request.method)) " " (foreign(&attempt.request.url)) } }
-        (headers("Headers of the request", &attempt.request.headers))
+        (headers_table("Headers of the request", &attempt.request.headers))
         (body("Body of the request", &attempt.request.body))
         h2 { "Answer" }
         @match &attempt.response {
             None => p.empty { "The endpoint did not answer." },
             Some(response) => {
                 p { "Status " strong { (response.status) } }
-                (headers("Headers of the answer", &response.headers))
+                (headers_table("Headers of the answer", &response.headers))
                 (body("Body of the answer", &response.body))
                 @if !response.body_is_whole { p.hint { "The endpoint sent more than was read." } }
             }
@@ -40,21 +45,18 @@ pub(super) fn tested(attempt: &TestAttempt) -> Markup {
     }
 }
 
-fn headers(label: &str, headers: &BTreeMap<String, String>) -> Markup {
+fn headers_table(label: &str, headers: &BTreeMap<String, String>) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(label) {
-            table {
-                thead { tr { th scope="col" { "Header" } th scope="col" { "Value" } } }
-                tbody {
-                    @for (name, value) in headers.iter().take(HEADERS_MAX) {
-                        tr {
-                            td { code { (foreign_cut(name, VALUE_CHARS_MAX)) } }
-                            td { (foreign_cut(value, VALUE_CHARS_MAX)) }
-                        }
-                    }
-                }
-            }
-        }
+        (table(label, &COLUMNS, headers.iter().take(HEADERS_MAX).map(row)))
         @if headers.len() > HEADERS_MAX { p.hint { "There are " (headers.len()) " headers." } }
+    }
+}
+
+fn row((name, value): (&String, &String)) -> Markup {
+    html! {
+        tr {
+            td { code { (foreign_cut(name, VALUE_CHARS_MAX)) } }
+            td { (foreign_cut(value, VALUE_CHARS_MAX)) }
+        }
     }
 }

@@ -8,6 +8,18 @@ use crate::address::{self, Address};
 use crate::filters::pager_of;
 use crate::pages::subscription::{filter, health, state, waiting};
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 6] = [
+    Text("Subscription"),
+    Text("State"),
+    Text("Health"),
+    Number("Waiting"),
+    Text("Endpoint"),
+    Text("Filter"),
+];
 
 pub(super) fn subscriptions(topic: &str, page: &SubscriptionPage, cursor: Option<&str>) -> Markup {
     let new = address::topic(topic, &["subscriptions", address::NEW]);
@@ -22,30 +34,14 @@ pub(super) fn subscriptions(topic: &str, page: &SubscriptionPage, cursor: Option
             }
         } @else {
             div.actions { a.button.primary href=(new) { "New subscription" } }
-            section #subscriptions data-live aria-label="Subscriptions" { (table(topic, page)) }
+            section #subscriptions data-live aria-label="Subscriptions" { (rows(topic, page)) }
         }
         (pager_of(&Address::topic(topic), cursor, page.cursor.as_deref()))
     }
 }
 
-fn table(topic: &str, page: &SubscriptionPage) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Subscriptions of the topic" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Subscription" }
-                        th scope="col" { "State" }
-                        th scope="col" { "Health" }
-                        th.number scope="col" { "Waiting" }
-                        th scope="col" { "Endpoint" }
-                        th scope="col" { "Filter" }
-                    }
-                }
-                tbody { @for subscription in &page.subscriptions { (row(topic, subscription)) } }
-            }
-        }
-    }
+fn rows(topic: &str, page: &SubscriptionPage) -> Markup {
+    table("Subscriptions of the topic", &COLUMNS, page.subscriptions.iter().map(|it| row(topic, it)))
 }
 
 fn row(topic: &str, settings: &SubscriptionSettings) -> Markup {
