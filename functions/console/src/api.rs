@@ -93,6 +93,12 @@ impl Refusal {
         self.status == 412
     }
 
+    /// Whether a change may have been made all the same: the answer came from a store that failed or took too
+    /// long.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        self.status >= 500
+    }
+
     /// The mistake in a member, if there is one.
     pub(crate) fn mistake(&self, member: &str) -> Option<&str> {
         let first = self.member.as_deref().zip(self.detail.as_deref());

@@ -1,6 +1,7 @@
 //! The query, the path and the form of a request.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -8,6 +9,9 @@ use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
 use crate::page::Page;
+
+/// Most fields of a form: far more than any page has.
+const FIELDS_MAX: usize = 1_000;
 
 /// The query of a page. Parameters that no page knows are left alone, and one that cannot be read is an
 /// error.
@@ -43,12 +47,13 @@ impl<S: Send + Sync, const PARTS: usize> FromRequestParts<S> for Path<PARTS> {
 
 /// The fields of a form that a page of this session sent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fields(Vec<(String, String)>);
+pub(crate) struct Fields(Arc<[(String, String)]>);
 
 impl Fields {
-    /// Reads the body of a form.
-    pub(crate) fn parse(body: &[u8]) -> Self {
-        Self(form_urlencoded::parse(body).into_owned().collect())
+    /// Reads the body of a form. `None` if it has too many fields.
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+        let fields: Arc<[_]> = form_urlencoded::parse(body).into_owned().take(FIELDS_MAX + 1).collect();
+        (fields.len() <= FIELDS_MAX).then_some(Self(fields))
     }
 
     /// The value of a field; empty if there is none.

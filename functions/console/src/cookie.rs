@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::http::HeaderMap;
-use axum::http::header::{COOKIE, HOST, HeaderValue};
+use axum::http::header::{COOKIE, HOST, HeaderValue, ORIGIN};
 use posthaste_core::model::Timestamp;
 use url::Host;
 
@@ -53,9 +53,18 @@ fn header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValu
     HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Whether the request was sent to this machine's own address, which a browser may reach over plain http. The
-/// header is the browser's own: another site cannot set it.
-pub(crate) fn is_loopback(headers: &HeaderMap) -> bool {
+/// Headers that a proxy adds.
+const FORWARDED: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-proto"];
+
+/// Whether the request was sent over plain http to this machine's own address. A proxy with TLS may replace the
+/// name of the host by that address: its own headers tell, and the origin of the page that sent a form.
+pub(crate) fn is_plain_loopback(headers: &HeaderMap) -> bool {
+    let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+    let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    is_loopback(headers) && !is_forwarded && !origin.is_some_and(|origin| origin.starts_with("https:"))
+}
+
+fn is_loopback(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
     match Host::parse(name.map_or(host, |(name, _)| name)) {
@@ -102,5 +111,21 @@ mod tests {
         {
             check(host, false);
         }
+    }
+
+    #[test]
+    fn a_proxy_with_tls_is_known_though_it_asks_as_the_own_machine() {
+        let check = |name, value, expected| {
+            let mut headers = headers("host", "127.0.0.1:8080");
+            headers.insert(name, HeaderValue::from_static(value));
+            assert_eq!(is_plain_loopback(&headers), expected, "{name}: {value}");
+        };
+        check("origin", "http://127.0.0.1:8080", true);
+        check("origin", "null", true);
+        check("origin", "https://hooks.example.com", false);
+        check("x-forwarded-for", "192.0.2.1", false);
+        check("x-forwarded-proto", "https", false);
+        check("forwarded", "proto=https", false);
+        check("via", "1.1 proxy", false);
     }
 }

@@ -6,4 +6,4 @@ mod report;
 
 pub(crate) use self::draft::{Draft, Step, mistake_in};
 pub(crate) use self::form::{Editor, text_area};
-pub(crate) use self::report::mistakes;
+pub(crate) use self::report::{mistakes, unsaved};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::OriginalUri;
 use axum::middleware::from_fn_with_state;
 use axum::response::Redirect;
 use axum::routing::{get, post};
@@ -38,9 +39,23 @@ where
         .merge(dead_letter_routes())
         .fallback(not_found)
         .with_state(Arc::new(console));
-    let guarded = doors.merge(pages).layer(from_fn_with_state(access, access::guard::<S, C, E>));
+    let guarded = doors
+        .merge(pages)
+        .method_not_allowed_fallback(page_of_form)
+        .layer(from_fn_with_state(access, access::guard::<S, C, E>));
     let open = Router::new().route("/assets/{file}", get(assets::asset));
-    Router::new().route("/", get(|| async { Redirect::to(PATH) })).nest(PATH, open.merge(guarded))
+    let to_overview = get(|| async { Redirect::to(PATH) });
+    Router::new()
+        .route("/", to_overview.clone())
+        .route(&format!("{PATH}/"), to_overview)
+        .nest(PATH, open.merge(guarded))
+}
+
+/// Leads from an address that takes a form alone, such as after signing in again, to the page above it, which
+/// has the form.
+async fn page_of_form(OriginalUri(uri): OriginalUri) -> Redirect {
+    let above = uri.path().rsplit_once('/').map_or(PATH, |(above, _)| above);
+    Redirect::to(if above.starts_with(PATH) { above } else { PATH })
 }
 
 /// The pages of topics and subscriptions.

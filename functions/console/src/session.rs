@@ -26,7 +26,7 @@ const MAC_BYTES: usize = 32;
 /// Bytes before the signature: the kind, the end in milliseconds, and the id.
 const HEAD_BYTES: usize = 1 + 8 + ID_BYTES;
 
-/// What is signed, before it: a signature for one purpose is of no use for another.
+/// Prefixes of the signed text, so that a signature for one purpose is of no use for another.
 const SESSION_DOMAIN: &[u8] = b"posthaste console session\0";
 const FORM_DOMAIN: &[u8] = b"posthaste console form\0";
 const ADMIN_KEY_DOMAIN: &[u8] = b"posthaste console admin key\0";

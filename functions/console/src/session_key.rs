@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use posthaste_core::model::{KeyDigest, Secret};
 use posthaste_core::stored::{CONSOLE_KEY, ConsoleKey};
-use posthaste_ports::{Clock, Entropy, Object, ObjectStore};
+use posthaste_ports::{Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition};
 use posthaste_services::{Edit, UpdateError, update};
 
 use crate::session::SessionKey;
@@ -69,6 +69,19 @@ impl KnownKey {
         Ok((key != known.key).then_some(key))
     }
 
+    /// Reads the key, but makes none.
+    pub(crate) async fn read_if_there<S: ObjectStore, C: Clock, E: Entropy>(
+        &self,
+        ports: &KeyPorts<'_, S, C, E>,
+    ) -> Result<(), PortError> {
+        let read_at = ports.clock.monotonic();
+        let found = Box::pin(ports.state.get(CONSOLE_KEY)).await?;
+        if let Some(key) = found.and_then(|object| usable(&object, ports.admin_key)) {
+            *self.0.lock() = Some(Known { key, read_at });
+        }
+        Ok(())
+    }
+
     async fn read<S: ObjectStore, C: Clock, E: Entropy>(
         &self,
         ports: &KeyPorts<'_, S, C, E>,
@@ -81,13 +94,29 @@ impl KnownKey {
             let key = SessionKey::random(ports.entropy);
             Ok(Edit::Write(stored(&key, ports.admin_key).render(), key))
         };
-        let updated = Box::pin(update(ports.state, CONSOLE_KEY, edit)).await?;
-        if updated.etag.is_some() {
+        let (key, is_new) = match Box::pin(update(ports.state, CONSOLE_KEY, edit)).await {
+            Ok(updated) => (updated.answer, updated.etag.is_some()),
+            Err(UpdateError::Read(error)) if error.kind == ErrorKind::Damaged => {
+                (replace(ports).await?, true)
+            }
+            Err(error) => return Err(error),
+        };
+        if is_new {
             tracing::info!("a new key of console sessions was made; operators sign in again");
         }
-        *self.0.lock() = Some(Known { key: updated.answer.clone(), read_at });
-        Ok(updated.answer)
+        *self.0.lock() = Some(Known { key: key.clone(), read_at });
+        Ok(key)
     }
+}
+
+/// Replaces a key whose object is damaged, and is lost with it.
+async fn replace<S: ObjectStore, C, E: Entropy>(
+    ports: &KeyPorts<'_, S, C, E>,
+) -> Result<SessionKey, SessionKeyError> {
+    let key = SessionKey::random(ports.entropy);
+    let bytes = stored(&key, ports.admin_key).render();
+    Box::pin(ports.state.put(CONSOLE_KEY, bytes, PutCondition::Always)).await.map_err(UpdateError::Write)?;
+    Ok(key)
 }
 
 /// The stored key, if it can be read and was made for this admin key.

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{COOKIE, HOST, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, Method, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use posthaste_core::attempt::OutcomeName;
@@ -47,6 +48,7 @@ pub(crate) struct World {
     pub(crate) endpoint: MemoryEndpoint,
     pub(crate) clock: ManualClock,
     pub(crate) api: Api,
+    api_routes: axum::Router,
     router: axum::Router,
     host: &'static str,
     cookies: Mutex<Vec<(String, String)>>,
@@ -99,8 +101,8 @@ impl World {
         let api = unguarded_router(Arc::new(manage));
         let access = Access::new(state.clone(), clock.clone(), entropy, admin_key).slowing_wrong_keys();
         let router = router(Arc::new(access), Console::new(api.clone()));
-        let (api, cookies) = (Api::new(api), Mutex::default());
-        Self { state, dead_letters, log, endpoint, clock, api, router, host, cookies }
+        let (api_routes, api, cookies) = (api.clone(), Api::new(api), Mutex::default());
+        Self { state, dead_letters, log, endpoint, clock, api, api_routes, router, host, cookies }
     }
 
     /// The same with another console, and with nobody signed in.
@@ -109,6 +111,22 @@ impl World {
         let admin_key = KeyDigest::of(ADMIN_KEY);
         let access = Access::new(self.state.clone(), self.clock.clone(), SeededEntropy::new(2), admin_key);
         Self { router: router(Arc::new(access), console), ..self }
+    }
+
+    /// The same with an API that answers 503 to requests of this method.
+    pub(crate) fn failing(self, method: Method) -> Self {
+        let routes = self.api_routes.clone();
+        let answer = move |request: Request<Body>| {
+            let (fails, routes) = (request.method() == method, routes.clone());
+            async move {
+                if fails {
+                    StatusCode::SERVICE_UNAVAILABLE.into_response()
+                } else {
+                    routes.oneshot(request).await.into_response()
+                }
+            }
+        };
+        self.changed(|_, _| Console::new(axum::Router::new().fallback(answer)))
     }
 
     /// An installation with a visitor who is signed in.
@@ -197,6 +215,11 @@ impl World {
         }
         let html = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
         Shown { status: head.status.as_u16(), headers: head.headers, html }
+    }
+
+    /// Forgets all cookies, as a browser that keeps none.
+    pub(crate) fn forget_cookies(&self) {
+        self.cookies.lock().clear();
     }
 
     fn keep(&self, set: &str) {

@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use posthaste_core::model::Timestamp;
 
 use crate::page::Page;
+use crate::pages::sign_in::Mistake;
 use crate::session::SessionKey;
 
 /// One visit of a page, as handlers see it.
@@ -16,6 +17,9 @@ pub(crate) struct Visit {
     pub(crate) now: Timestamp,
     /// The token that every form of the page carries.
     pub(crate) form_token: String,
+    /// The mistake in the form of the sign-in page, if no page of this session sent it.
+    pub(crate) form_mistake: Option<Mistake>,
+    pub(crate) is_signed_in: bool,
     /// Whether cookies are kept to https.
     pub(crate) is_secure: bool,
     /// The key of sessions.

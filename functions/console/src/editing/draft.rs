@@ -49,7 +49,7 @@ impl Step {
 }
 
 impl Draft {
-    /// A draft as a form sent it, unless a page has no room for it.
+    /// Reads the draft from a form. Fails if it is longer than the editor allows.
     pub(crate) fn of(fields: &Fields) -> Result<Self, Page> {
         let draft = Self {
             text: fields.get("text").replace("\r\n", "\n"),
@@ -59,7 +59,7 @@ impl Draft {
         draft.checked("Nothing was saved. Go back in your browser to find your text.")
     }
 
-    /// The draft, unless a page has no room for it. `advice` is for that.
+    /// The draft, if it is not longer than the editor allows. Otherwise the page of the error shows `advice`.
     pub(crate) fn checked(self, advice: &str) -> Result<Self, Page> {
         if self.text.len() <= TEXT_BYTES_MAX {
             return Ok(self);

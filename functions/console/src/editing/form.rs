@@ -7,7 +7,8 @@ use posthaste_yaml::TextMistake;
 
 use super::draft::Draft;
 use super::report;
-use crate::page::{Page, Section, form_token};
+use crate::api::Refusal;
+use crate::page::{Page, Section, form_token, problem};
 use crate::visit::Visit;
 
 /// Fewest rows of the field.
@@ -26,27 +27,43 @@ pub(crate) struct Editor<'a> {
     pub(crate) action: String,
     /// The page that is left with nothing changed.
     pub(crate) back: String,
+    /// The fields before the text.
+    pub(crate) first: Markup,
     pub(crate) draft: &'a Draft,
 }
 
 impl Editor<'_> {
-    /// The page with the form and the mistakes of the draft. `first` are the fields before the text.
-    pub(crate) fn form_page(&self, first: &Markup, mistakes: &[TextMistake]) -> Page {
-        let body = html! {
-            (report::mistakes(mistakes))
+    /// The page with the form and the mistakes of the draft.
+    pub(crate) fn form_page(&self, mistakes: &[TextMistake]) -> Page {
+        let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        self.noted_page(&report::mistakes(mistakes)).with_status(status)
+    }
+
+    /// The page with the form after the API did not answer what the draft is compared with.
+    pub(crate) fn unread_page(&self, refusal: &Refusal) -> Page {
+        let note = html! { (problem(refusal)) p { "Nothing was saved. Your text is below." } };
+        self.noted_page(&note).with_status(refusal.status())
+    }
+
+    /// The page with the form after the API did not save the draft.
+    pub(crate) fn unsaved_page(&self, refusal: &Refusal) -> Page {
+        self.noted_page(&report::unsaved(self.draft, refusal, &self.back)).with_status(refusal.status())
+    }
+
+    fn noted_page(&self, note: &Markup) -> Page {
+        self.page(html! {
+            (note)
             form method="post" action=(self.action) {
                 (form_token(&self.visit.form_token))
                 input type="hidden" name="version" value=(self.draft.version);
-                (first)
+                (self.first)
                 (text_area(&self.draft.text))
                 div.actions {
                     button.primary type="submit" name="step" value="check" { "Show what changes" }
                     a.button href=(self.back) { "Cancel" }
                 }
             }
-        };
-        let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        self.page(body).with_status(status)
+        })
     }
 
     /// The page with what saving would change of `what`, whose version is `present`. Saving from there is of
@@ -92,7 +109,7 @@ pub(crate) fn text_area(text: &str) -> Markup {
     html! {
         label for="text" { "Settings as YAML" }
         // Browsers drop the first line break.
-        textarea #text name="text" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (text) }
+        textarea #text name="text" rows=(rows) spellcheck="false" { "\n" (text) }
         p.hint {
             "A masked secret keeps the present one. The "
             a href="/schema.json" { "JSON Schema" } " explains every member."

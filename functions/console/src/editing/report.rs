@@ -4,6 +4,9 @@ use maud::{Markup, html};
 use posthaste_core::api::MemberChange;
 use posthaste_yaml::{Place, TextMistake};
 
+use super::draft::Draft;
+use crate::api::Refusal;
+use crate::page::problem;
 use crate::shown::foreign_cut;
 use crate::table::Column::{self, Text};
 use crate::table::table;
@@ -29,6 +32,20 @@ pub(crate) fn mistakes(mistakes: &[TextMistake]) -> Markup {
     }
 }
 
+/// The mistakes that the API found in a draft, or its failure to save it. `page` shows what is saved.
+pub(crate) fn unsaved(draft: &Draft, refusal: &Refusal, page: &str) -> Markup {
+    if !refusal.is_uncertain() {
+        return mistakes(&draft.mistakes_found(refusal));
+    }
+    html! {
+        (problem(refusal))
+        p {
+            "It is not known whether this was saved. Look at " a href=(page) { "what is there now" }
+            " in another tab before you save again."
+        }
+    }
+}
+
 fn line(mistake: &TextMistake) -> Markup {
     html! {
         @if let Some(Place { line, column }) = mistake.place { "line " (line) ", column " (column) ": " }
@@ -42,8 +59,7 @@ pub(super) fn difference(changes: &[MemberChange]) -> Markup {
     html! {
         @if changes.is_empty() {
             p.empty {
-                "No member changes. A new value of a secret header cannot be seen here, and is saved all the \
-                 same."
+                "No visible change. Secret values are hidden here; a new one is still saved."
             }
         } @else {
             (table("What changes", &COLUMNS, changes.iter().map(row)))

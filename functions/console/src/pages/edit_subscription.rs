@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
-use maud::html;
+use maud::Markup;
 use posthaste_core::api::edit::{check_subscription, preview};
 use posthaste_core::api::{SubscriptionSettings, TopicSettings, subscription_differences};
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
@@ -20,7 +20,7 @@ use crate::pages::subscription::{Named, settings_text};
 use crate::parts::after;
 use crate::visit::Visit;
 
-/// What a draft would make of a topic that is shown as `topic`.
+/// The settings that result from a draft.
 pub(super) struct Wanted {
     pub(super) settings: SubscriptionSettings,
     /// The subscription as it would be shown.
@@ -37,7 +37,7 @@ pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic, name]): Path<2
         name: String::new(),
     };
     let draft = draft.checked("Nothing was changed.")?;
-    Ok(editor(&visit, named, &draft).form_page(&html! {}, &[]))
+    Ok(editor(&visit, named, &draft).form_page(&[]))
 }
 
 /// A step of editing.
@@ -51,10 +51,11 @@ pub(crate) async fn send(
     let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
     let editor = editor(&visit, named, &draft);
     if step == Step::Edit {
-        return Ok(editor.form_page(&html! {}, &[]).into_response());
+        return Ok(editor.form_page(&[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&html! {}, &mistakes);
-    let (present, version) = present(&pages, named).await?;
+    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
+    let present = present(&pages, named).await;
+    let (present, version) = present.map_err(|refusal| editor.unread_page(&refusal))?;
     let wanted = wanted(&present, &name, &draft, visit.now).map_err(mistaken)?;
     if step == Step::Check {
         return Ok(review(&editor, named, (&present, &version), &wanted).into_response());
@@ -66,7 +67,7 @@ pub(crate) async fn send(
         Err(refusal) if refusal.is_of_another_version() => {
             Ok(review(&editor, named, (&present, &version), &wanted).into_response())
         }
-        Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
+        Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }
 }
 
@@ -78,7 +79,7 @@ async fn present(pages: &Console, named: Named<'_>) -> Result<(TopicSettings, St
     Ok((topic, found.etag.unwrap_or_default()))
 }
 
-/// What a draft makes of the topic's subscription `name`, or its mistakes.
+/// The settings that a draft gives the topic's subscription `name`, or the mistakes of the draft.
 pub(super) fn wanted(
     topic: &TopicSettings,
     name: &str,
@@ -126,6 +127,7 @@ fn editor<'a>(visit: &'a Visit, named: Named<'_>, draft: &'a Draft) -> Editor<'a
         title: format!("Edit {} / {}", named.topic, named.name),
         action: named.page(&["edit"]),
         back: named.page(&[]),
+        first: Markup::default(),
         draft,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
-use maud::html;
+use maud::Markup;
 use posthaste_core::api::edit::{check_topic, preview};
 use posthaste_core::api::{TopicSettings, topic_differences};
 use posthaste_core::model::TopicName;
@@ -26,7 +26,7 @@ pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> 
     let settings = TopicSettings { name: None, endpoint: None, subscriptions: BTreeMap::new(), ..found.body };
     let text = posthaste_yaml::write(&settings).map_err(|error| Page::bad_request(&error.to_string()))?;
     let draft = Draft { text, version: found.etag.unwrap_or_default(), name: String::new() };
-    Ok(editor(&visit, &topic, &draft).form_page(&html! {}, &[]))
+    Ok(editor(&visit, &topic, &draft).form_page(&[]))
 }
 
 /// A step of editing.
@@ -39,11 +39,12 @@ pub(crate) async fn send(
     let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
     let editor = editor(&visit, &topic, &draft);
     if step == Step::Edit {
-        return Ok(editor.form_page(&html! {}, &[]).into_response());
+        return Ok(editor.form_page(&[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&html! {}, &mistakes);
+    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
     let target = Target::new(&["topics", &topic]);
-    let present = pages.api.get_versioned::<TopicSettings>(target.clone()).await?;
+    let present = pages.api.get_versioned::<TopicSettings>(target.clone()).await;
+    let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
     let Some(name) = &present.body.name else { return Err(Page::bad_request("the topic has no name")) };
     let settings = settings(name, &draft).map_err(mistaken)?;
     let next = preview(name, &present.body, &settings, visit.now)
@@ -56,7 +57,7 @@ pub(crate) async fn send(
         Err(refusal) if refusal.is_of_another_version() => {
             Ok(review(&editor, &present, &next).into_response())
         }
-        Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
+        Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }
 }
 
@@ -84,6 +85,7 @@ fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
         title: format!("Edit {topic}"),
         action: address::topic(topic, &["edit"]),
         back: address::topic(topic, &[]),
+        first: Markup::default(),
         draft,
     }
 }

@@ -46,7 +46,7 @@ endpoint:
 pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
     let _: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
     let draft = Draft { text: TEMPLATE.to_owned(), version: String::new(), name: String::new() };
-    Ok(form_page(&editor(&visit, &topic, &draft), &[]))
+    Ok(editor(&visit, &topic, &draft).form_page(&[]))
 }
 
 /// A step of making one.
@@ -59,10 +59,11 @@ pub(crate) async fn send(
     let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
     let editor = editor(&visit, &topic, &draft);
     if step == Step::Edit {
-        return Ok(form_page(&editor, &[]).into_response());
+        return Ok(editor.form_page(&[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| form_page(&editor, &mistakes);
-    let present: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
+    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
+    let present = pages.api.get::<TopicSettings>(Target::new(&["topics", &topic])).await;
+    let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
     let wanted = new(&present, &draft, &visit).map_err(mistaken)?;
     if step == Step::Check {
         return Ok(review(&editor, &wanted)?.into_response());
@@ -71,11 +72,11 @@ pub(crate) async fn send(
     match pages.api.create::<SubscriptionSettings>(named.target(&[]), &wanted.settings).await {
         Ok(created) => Ok(created_page(&visit, named, &created.body)),
         Err(refusal) if refusal.is_of_another_version() => Err(mistaken(vec![taken(&draft.name)])),
-        Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
+        Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }
 }
 
-/// What the draft would make, or its mistakes.
+/// The settings of the new subscription, or the mistakes of the draft.
 fn new(topic: &TopicSettings, draft: &Draft, visit: &Visit) -> Result<Wanted, Vec<TextMistake>> {
     match SubscriptionName::parse(&draft.name) {
         Ok(name) if topic.stored_name(&name).is_some() => Err(vec![taken(&draft.name)]),
@@ -92,16 +93,13 @@ fn taken(name: &str) -> TextMistake {
     mistake_in("name", format!("the topic has a subscription {name:?} already"))
 }
 
-fn form_page(editor: &Editor<'_>, mistakes: &[TextMistake]) -> Page {
-    editor.form_page(&name_field("subscription", &editor.draft.name), mistakes)
-}
-
 fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
     Editor {
         visit,
         title: format!("New subscription of {topic}"),
         action: address::topic(topic, &["subscriptions", address::NEW]),
         back: address::topic(topic, &[]),
+        first: name_field("subscription", &draft.name),
         draft,
     }
 }

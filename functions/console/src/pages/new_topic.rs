@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::Redirect;
-use maud::html;
+use maud::{Markup, html};
 use posthaste_core::model::TopicName;
 use posthaste_yaml::TextMistake;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::address;
 use crate::api::Target;
 use crate::asked::Fields;
 use crate::console::Pages;
-use crate::editing::{Draft, mistake_in, mistakes, text_area};
+use crate::editing::{Draft, mistake_in, mistakes, text_area, unsaved};
 use crate::page::{Page, Section, form_token};
 use crate::pages::edit_topic::settings;
 use crate::pages::new_subscription::name_field;
@@ -33,13 +33,15 @@ inputSchema: CloudEvents
 /// The form.
 pub(crate) async fn form(visit: Visit) -> Page {
     let draft = Draft { text: TEMPLATE.to_owned(), version: String::new(), name: String::new() };
-    page(&visit, &draft, &[])
+    page(&visit, &draft, None)
 }
 
 /// Makes the topic.
 pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<Redirect, Page> {
     let draft = Draft::of(&fields)?;
-    let mistaken = |mistakes: Vec<TextMistake>| page(&visit, &draft, &mistakes);
+    let mistaken = |found: Vec<TextMistake>| {
+        page(&visit, &draft, Some(&mistakes(&found))).with_status(StatusCode::BAD_REQUEST)
+    };
     let name = TopicName::parse(&draft.name).map_err(|error| mistaken(vec![mistake_in("name", error)]))?;
     let settings = settings(&name, &draft).map_err(mistaken)?;
     match pages.api.create::<Value>(Target::new(&["topics", name.as_str()]), &settings).await {
@@ -47,17 +49,20 @@ pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<R
         Err(refusal) if refusal.is_of_another_version() => {
             Err(mistaken(vec![mistake_in("name", format!("there is a topic {:?} already", name.as_str()))]))
         }
-        Err(refusal) => Err(mistaken(draft.mistakes_found(&refusal)).with_status(refusal.status())),
+        Err(refusal) => {
+            let note = unsaved(&draft, &refusal, &address::topic(name.as_str(), &[]));
+            Err(page(&visit, &draft, Some(&note)).with_status(refusal.status()))
+        }
     }
 }
 
-fn page(visit: &Visit, draft: &Draft, found: &[TextMistake]) -> Page {
+fn page(visit: &Visit, draft: &Draft, note: Option<&Markup>) -> Page {
     let body = html! {
-        (mistakes(found))
+        @if let Some(note) = note { (note) }
         form method="post" action=(address::page(&["topics", address::NEW])) {
             (form_token(&visit.form_token))
             (name_field("topic", &draft.name))
-            details open[!found.is_empty()] {
+            details open[note.is_some()] {
                 summary { "More settings" }
                 (text_area(&draft.text))
             }
@@ -67,6 +72,5 @@ fn page(visit: &Visit, draft: &Draft, found: &[TextMistake]) -> Page {
             }
         }
     };
-    let status = if found.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    Page::new("New topic", body).of(Section::Topics).with_status(status)
+    Page::new("New topic", body).of(Section::Topics)
 }

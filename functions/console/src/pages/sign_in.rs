@@ -20,6 +20,10 @@ pub(crate) struct SignInQuery {
 pub(crate) enum Mistake {
     WrongKey,
     TooMany,
+    /// The page was open for longer than its form is valid, or the form came from elsewhere.
+    TooLate,
+    /// The browser did not send the cookie of the page back.
+    NoCookie,
 }
 
 impl SignInQuery {
@@ -34,19 +38,11 @@ impl SignInQuery {
 
 /// The page.
 pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>) -> Page {
-    let (status, text) = match mistake {
-        None => (StatusCode::OK, None),
-        Some(Mistake::WrongKey) => (StatusCode::FORBIDDEN, Some("This is not the admin key.")),
-        Some(Mistake::TooMany) => (
-            StatusCode::TOO_MANY_REQUESTS,
-            Some("Too many sign-ins with a wrong key. Try again in a second."),
-        ),
-    };
     let body = html! {
         form.sign-in method="post" action={ (PATH) "/sign-in" } {
             (form_token(&visit.form_token))
             input type="hidden" name="next" value=(query.next_page());
-            @if let Some(text) = text { p.problem role="alert" { (text) } }
+            @if let Some(mistake) = mistake { p.problem role="alert" { (mistake.text()) } }
             label for="key" { "Admin key" }
             input #key type="password" name="key" autocomplete="current-password" required autofocus;
             button.primary type="submit" { "Sign in" }
@@ -57,7 +53,28 @@ pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>)
             code { "AdminKeySha256" } "."
         }
     };
-    Page::new("Sign in", body).with_status(status)
+    Page::new("Sign in", body).with_status(mistake.map_or(StatusCode::OK, Mistake::status))
+}
+
+impl Mistake {
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            Self::WrongKey | Self::TooLate | Self::NoCookie => StatusCode::FORBIDDEN,
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::WrongKey => "This is not the admin key.",
+            Self::TooMany => "Too many sign-ins with a wrong key. Try again in a second.",
+            Self::TooLate => "This page was open for too long. Sign in again.",
+            Self::NoCookie => {
+                "Your browser did not keep the cookie of this page. It keeps it over https, and over http on \
+                 your own machine: use https, or forward a port to localhost."
+            }
+        }
+    }
 }
 
 #[cfg(test)]

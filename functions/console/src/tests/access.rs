@@ -1,5 +1,7 @@
 //! Who may see pages, and what keeps others out.
 
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -7,6 +9,7 @@ use axum::http::Request;
 use posthaste_ports::Clock;
 
 use super::{ADMIN_KEY, World};
+use crate::Console;
 use crate::session::SIGNED_IN;
 
 #[tokio::test]
@@ -66,6 +69,122 @@ async fn a_form_without_the_token_of_the_session_changes_nothing() {
 }
 
 #[tokio::test]
+async fn more_than_eight_wrong_keys_at_once_are_refused_at_once() {
+    let world = World::new();
+    let page = world.get("/console/sign-in").await;
+    let send = || world.send_form(&page, "/console/sign-in", &[("key", "not-the-admin-key-of-tests")]);
+    let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(send())).collect();
+    for one in &mut waiting {
+        assert!(one.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    let refused = send().await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.html.contains("Too many sign-ins with a wrong key"), "{}", refused.html);
+    let right = world.send_form(&page, "/console/sign-in", &[("key", ADMIN_KEY)]).await;
+    assert_eq!(right.status, 303, "the right key waits for nobody");
+}
+
+#[tokio::test]
+async fn a_sign_in_that_comes_too_late_or_without_its_cookie_is_asked_for_again() {
+    let world = World::new();
+    let late = world.get("/console/sign-in?next=%2Fconsole%2Flinks").await;
+    world.clock.advance(Duration::from_hours(1));
+    let fields = [("key", ADMIN_KEY), ("next", "/console/links")];
+    let again = world.send_form(&late, "/console/sign-in", &fields).await;
+    assert_eq!(again.status, 403);
+    assert!(again.html.contains("This page was open for too long. Sign in again."), "{}", again.html);
+    let signed_in = world.send_form(&again, "/console/sign-in", &fields).await;
+    assert_eq!((signed_in.status, signed_in.location()), (303, "/console/links"));
+
+    let world = World::new();
+    let page = world.get("/console/sign-in").await;
+    world.forget_cookies();
+    let refused = world.send_form(&page, "/console/sign-in", &fields).await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.html.contains("did not keep the cookie"), "{}", refused.html);
+}
+
+#[tokio::test]
+async fn who_is_signed_in_needs_no_second_sign_in() {
+    let world = World::new();
+    let second_tab = world.get("/console/sign-in").await;
+    world.sign_in_well().await;
+    let fields = [("key", ADMIN_KEY), ("next", "/console/links")];
+    let sent = world.send_form(&second_tab, "/console/sign-in", &fields).await;
+    assert_eq!((sent.status, sent.location()), (303, "/console/links"));
+    let shown = world.get("/console/sign-in?next=%2Fconsole%2Ftopics").await;
+    assert_eq!((shown.status, shown.location()), (303, "/console/topics"));
+}
+
+#[tokio::test]
+async fn a_form_that_is_too_large_to_be_of_a_page_is_refused_before_it_is_kept() {
+    let world = World::new();
+    let page = world.get("/console/sign-in").await;
+    let large = "x".repeat(9 * 1024);
+    assert_eq!(world.send_form(&page, "/console/sign-in", &[("key", &large)]).await.status, 413);
+    let world = World::signed_in().await;
+    let page = world.get("/console/topics/new").await;
+    let many: Vec<_> = (0..1_000).map(|_| ("a", "")).collect();
+    assert_eq!(world.send_form(&page, "/console/topics/new", &many).await.status, 413);
+}
+
+#[tokio::test]
+async fn a_text_that_was_typed_comes_back_when_the_session_has_ended() {
+    let world = World::signed_in().await;
+    let page = world.get("/console/topics/new").await;
+    let fields = [("name", "orders"), ("text", "inputSchema: <b>")];
+    world.clock.advance(SIGNED_IN);
+    let ended = world.send_form(&page, "/console/topics/new", &fields).await;
+    assert_eq!(ended.status, 403);
+    let url = "/console/sign-in?next=%2Fconsole%2Ftopics%2Fnew";
+    for text in ["Your session has ended", &format!("href=\"{url}\""), "\ninputSchema: &lt;b&gt;</textarea>"]
+    {
+        assert!(ended.html.contains(text), "{text} is not in {}", ended.html);
+    }
+    world.sign_in_well().await;
+    let other = world.send_form(&page, "/console/topics/new", &fields).await;
+    assert_eq!(other.status, 403);
+    assert!(other.html.contains("\ninputSchema: &lt;b&gt;</textarea>"), "{}", other.html);
+}
+
+#[tokio::test]
+async fn an_address_that_takes_a_form_leads_to_the_page_with_the_form() {
+    let world = World::signed_in().await;
+    let check = async |url: &str, expected: &str| {
+        let shown = world.get(url).await;
+        assert_eq!((shown.status, shown.location()), (303, expected), "{url}");
+    };
+    check("/console/topics/a/subscriptions/b/force", "/console/topics/a/subscriptions/b").await;
+    check("/console/topics/a/keys", "/console/topics/a").await;
+    check("/console/dead-letters/replay", "/console/dead-letters").await;
+    check("/console/sign-out", "/console").await;
+    check("/console/", "/console").await;
+    check("/console/sign-in?next=%2Fconsole%2Ftopics", "/console/topics").await;
+}
+
+#[tokio::test]
+async fn a_long_address_is_not_carried_through_the_sign_in() {
+    let world = World::new();
+    let long = format!("/console/topics/orders/event?id={}", "%C3%BC".repeat(250));
+    assert_eq!(world.get(&long).await.location(), "/console/sign-in");
+}
+
+#[tokio::test]
+async fn a_page_that_takes_too_long_is_answered_all_the_same() {
+    let hanging = axum::Router::new().fallback(std::future::pending::<()>);
+    let world = World::signed_in().await.changed(|_, _| Console::new(hanging));
+    let page = world.get("/console/topics");
+    let time = async {
+        while world.clock.advance_to_next().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (shown, ()) = tokio::join!(page, time);
+    assert_eq!(shown.status, 503);
+    assert!(shown.html.contains("The page took too long"), "{}", shown.html);
+}
+
+#[tokio::test]
 async fn a_visitor_from_another_site_comes_in_by_a_page_that_asks_again() {
     // The cookie is not sent with a link from elsewhere, so the first request seems to be signed out.
     let world = World::new();
@@ -79,7 +198,7 @@ async fn a_visitor_from_another_site_comes_in_by_a_page_that_asks_again() {
 #[tokio::test]
 async fn every_answer_keeps_scripts_frames_and_caches_out() {
     let world = World::signed_in().await;
-    for path in ["/console/links", "/console/nothing", "/console/sign-in"] {
+    for path in ["/console/links", "/console/nothing", "/console/topics/a/keys"] {
         let page = world.get(path).await;
         let policy = page.headers["content-security-policy"].to_str().unwrap();
         assert!(

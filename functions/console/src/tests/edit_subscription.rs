@@ -1,5 +1,6 @@
 //! New subscriptions, and the settings of those that are there, as YAML.
 
+use axum::http::Method;
 use serde_json::json;
 
 use super::World;
@@ -51,6 +52,28 @@ async fn a_new_subscription_begins_with_a_template_and_shows_its_secret_once() {
 }
 
 #[tokio::test]
+async fn a_text_stays_on_the_page_when_a_store_fails() {
+    let text = "endpoint: { url: 'https://b.example/' }\n";
+    for (method, step, expected) in [
+        (Method::GET, "check", "Nothing was saved. Your text is below."),
+        (Method::PUT, "save", "It is not known whether this was saved."),
+    ] {
+        for url in [EDIT, NEW, "/console/topics/orders/edit"] {
+            let world = with_billing().await;
+            let form = world.get(url).await;
+            let version = if url == NEW { String::new() } else { form.field("version") };
+            let world = world.failing(method.clone());
+            let text = if url.ends_with("orders/edit") { "inputSchema: CloudEvents\n" } else { text };
+            let fields = [("name", "crm"), ("text", text), ("step", step), ("version", &version)];
+            let shown = world.send_form(&form, url, &fields).await;
+            assert_eq!(shown.status, 503, "{url}");
+            assert!(shown.html.contains(expected), "{url}: {}", shown.html);
+            assert_eq!(shown.text(), text, "{url}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_secret_of_one_s_own_is_not_shown_again() {
     let world = with_orders().await;
     let text = "endpoint: { url: 'https://a.example/' }\nsigning: { secrets: \
@@ -95,7 +118,7 @@ async fn the_present_settings_are_saved_as_they_are_shown() {
     );
     form.has_not(&["status:", "health:", "waiting:", "name:"]);
     let fields = |step| [("version", version.as_str()), ("text", text.as_str()), ("step", step)];
-    world.send_form(&form, EDIT, &fields("check")).await.has(&["No member changes."]);
+    world.send_form(&form, EDIT, &fields("check")).await.has(&["No visible change."]);
     let saved = world.send_form(&form, EDIT, &fields("save")).await;
     assert_eq!((saved.status, saved.location()), (303, format!("{PAGE}?done=saved").as_str()));
     assert_eq!(world.get(EDIT).await.text(), text);

@@ -54,7 +54,11 @@ impl App {
             std::future::ready(())
         };
         let router = functions.router().merge(http::metrics_route(metrics, local.state()));
-        let operators = http::Operators::new(admin_key.clone(), functions.console_access());
+        let console = functions.console_access();
+        if let Some(console) = &console {
+            console.read_session_key().await;
+        }
+        let operators = http::Operators::new(admin_key.clone(), console);
         let front = http::Front { router, operators, limits: settings.connections.clone() };
         tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));
         tasks.spawn(schedule::every("metrics", METRICS_UPKEEP_PERIOD, SystemClock, stop.clone(), upkeep));

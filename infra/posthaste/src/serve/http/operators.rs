@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::http::request::Parts;
-use ::http::{HeaderMap, Method, header};
+use ::http::{HeaderMap, header};
 use posthaste_console::PATH;
 use posthaste_core::model::Secret;
 
@@ -25,17 +25,15 @@ impl Operators {
         Self { admin_key, console }
     }
 
-    /// True for a request for health, metrics or a page of the console, and for one with the admin key or of
-    /// a visitor who is signed in. The form of the sign-in page is not one of them: anybody can send it, and
-    /// its body is read.
+    /// True for a request for health or metrics, and for one with the admin key or of a visitor who is signed
+    /// in to the console.
     pub(super) fn sent(&self, head: &Parts) -> bool {
         OPERATORS_PATHS.contains(&head.uri.path())
             || bearer(&head.headers).is_some_and(|offered| self.admin_key.matches(offered))
-            || self.console.as_ref().is_some_and(|console| {
-                is_of_console(head.uri.path())
-                    && (matches!(head.method, Method::GET | Method::HEAD)
-                        || console.is_signed_in(&head.headers))
-            })
+            || self
+                .console
+                .as_ref()
+                .is_some_and(|console| is_of_console(head.uri.path()) && console.is_signed_in(&head.headers))
     }
 }
 
@@ -62,8 +60,8 @@ mod tests {
 
     const KEY: &str = "the-admin-key-of-this-test-has-32-characters";
 
-    fn head(method: &str, url: &str, headers: &[(&str, &str)]) -> Parts {
-        let mut request = ::http::Request::builder().method(method).uri(url);
+    fn head(url: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = ::http::Request::builder().uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -74,7 +72,7 @@ mod tests {
     fn an_operator_is_known_by_the_path_or_the_admin_key() {
         let operators = Operators::new(Secret::new(KEY), None);
         let check = |url: &str, authorization: &str, expected| {
-            let head = head("GET", url, &[("host", "h"), ("authorization", authorization)]);
+            let head = head(url, &[("host", "h"), ("authorization", authorization)]);
             assert_eq!(operators.sent(&head), expected, "{url} {authorization}");
         };
         check("/health", "", true);
@@ -104,11 +102,10 @@ mod tests {
         let access = Access::new(local.state(), SystemClock, SystemEntropy, KeyDigest::of(KEY));
         let access = Arc::new(access);
         let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&access)));
-        let check = |method, url, cookie: &str, expected| {
-            let head = head(method, url, &[("host", "h"), ("cookie", cookie)]);
-            assert_eq!(operators.sent(&head), expected, "{method} {url} {cookie}");
+        let check = |url, cookie: &str, expected| {
+            let head = head(url, &[("host", "h"), ("cookie", cookie)]);
+            assert_eq!(operators.sent(&head), expected, "{url} {cookie}");
         };
-        check("POST", "/console/topics/new", "", false);
 
         let console = posthaste_console::router(access, Console::new(Router::new()));
         let request = ::http::Request::get("/console/sign-in").header("host", "h");
@@ -119,13 +116,19 @@ mod tests {
             ::http::Request::post("/console/sign-in").header("host", "h").header("cookie", &visiting);
         let (signed_in, _) = asked(&console, request.body(form.into()).unwrap()).await;
 
-        for url in ["/console", "/console/", "/console/topics?a=b", "/console/sign-in"] {
-            check("GET", url, "", true);
-            check("POST", url, "", false);
-            check("POST", url, &visiting, false);
-            check("POST", url, &signed_in, true);
+        for url in ["/console", "/console/topics?a=b", "/console/assets/console.css"] {
+            check(url, "", false);
+            check(url, &visiting, false);
+            check(url, &signed_in, true);
         }
-        check("GET", "/consoles", &signed_in, false);
-        check("POST", "/topics/orders/events", &signed_in, false);
+        check("/consoles", &signed_in, false);
+        check("/topics/orders/events", &signed_in, false);
+
+        let restarted = Arc::new(Access::new(local.state(), SystemClock, SystemEntropy, KeyDigest::of(KEY)));
+        let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&restarted)));
+        let page = head("/console", &[("host", "h"), ("cookie", &signed_in)]);
+        assert!(!operators.sent(&page));
+        restarted.read_session_key().await;
+        assert!(operators.sent(&page));
     }
 }

@@ -1,0 +1,221 @@
+//! The guard before every page.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{OriginalUri, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, REFRESH, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::html;
+use posthaste_core::model::Timestamp;
+use posthaste_ports::{Clock, Entropy, ObjectStore};
+use posthaste_services::timeout;
+use url::form_urlencoded;
+
+use super::{Access, form};
+use crate::asked::Fields;
+use crate::console::PATH;
+use crate::cookie;
+use crate::page::{Frame, Page};
+use crate::pages::sign_in::Mistake;
+use crate::session::{Session, SessionKey};
+use crate::visit::Visit;
+
+/// Longest time for a request, which may make several calls of the API. On AWS the function has 30 s.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
+
+/// Longest query of the sign-in page, in bytes. A longer page to come back to is left out: `serve` and
+/// browsers bound URLs.
+const SIGN_IN_QUERY_BYTES_MAX: usize = 1_500;
+
+/// The policy of a page: it shows its own styles and images, runs its own script, and asks its own server.
+/// There is no inline script, no frame, and no form that goes elsewhere.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// A request's visitor.
+struct Visitor {
+    key: SessionKey,
+    session: Option<Session>,
+    now: Timestamp,
+}
+
+impl Visitor {
+    fn is_signed_in(&self) -> bool {
+        self.session.is_some_and(|session| session.is_signed_in)
+    }
+}
+
+/// Lets signed-in visitors pass, sends others to the sign-in page, and refuses forms that did not come from a
+/// page of the same session. Every page gets its frame here.
+pub(crate) async fn guard<S, C, E>(
+    State(access): State<Arc<Access<S, C, E>>>,
+    request: Request,
+    next: Next,
+) -> Response
+where
+    S: ObjectStore + fmt::Debug + 'static,
+    C: Clock,
+    E: Entropy,
+{
+    let path = request.uri().path().to_owned();
+    timeout(&access.clock, REQUEST_TIME_MAX, answer(&access, request, next)).await.unwrap_or_else(|| {
+        tracing::error!(path, "page of the console not answered in time");
+        framed(too_slow().into_response(), None)
+    })
+}
+
+async fn answer<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &Access<S, C, E>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let now = access.clock.now();
+    let visitor = match access.session(request.headers(), now).await {
+        Ok((key, session)) => Visitor { key, session, now },
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "no key for console sessions");
+            return framed(unavailable().into_response(), None);
+        }
+    };
+    if visitor.is_signed_in() || is_sign_in(&request) {
+        admit(access, visitor, request, next).await
+    } else {
+        framed(sent_away(access, request).await, None)
+    }
+}
+
+fn is_sign_in(request: &Request) -> bool {
+    request.uri().path() == "/sign-in"
+}
+
+/// Lets a request pass, unless it has a form that no page of the session sent.
+async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &Access<S, C, E>,
+    visitor: Visitor,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let (is_signed_in, Visitor { key, session, now }) = (visitor.is_signed_in(), visitor);
+    let is_new = session.is_none();
+    let session = session.unwrap_or_else(|| Session::begin(false, now, &access.entropy));
+    let frame = is_signed_in.then(|| Frame { form_token: session.form_token(&key) });
+    let form_mistake = match checked_form(&mut request, &key, &session).await {
+        Ok(mistake) => mistake,
+        Err(page) => return framed(page.into_response(), frame.as_ref()),
+    };
+    let is_secure = !cookie::is_plain_loopback(request.headers());
+    let (set, form_token) = (cookie::set(&session, &key, now, is_secure), session.form_token(&key));
+    request.extensions_mut().insert(Visit {
+        now,
+        form_token,
+        form_mistake,
+        is_signed_in,
+        is_secure,
+        key: Arc::new(key),
+    });
+    let mut response = next.run(request).await;
+    if is_new {
+        response.headers_mut().append(SET_COOKIE, set);
+    }
+    framed(response, frame.as_ref())
+}
+
+/// Reads the form of a POST, for the handler. The sign-in page says itself what is wrong with its form.
+async fn checked_form(
+    request: &mut Request,
+    key: &SessionKey,
+    session: &Session,
+) -> Result<Option<Mistake>, Page> {
+    if request.method() != Method::POST {
+        return Ok(None);
+    }
+    let is_sign_in = is_sign_in(request);
+    let bytes_max = if is_sign_in { form::SIGN_IN_BYTES_MAX } else { form::FORM_BYTES_MAX };
+    let fields = form::read(request, bytes_max).await?;
+    let mistake = (!form::is_own(request.headers(), &fields, key, session)).then(|| {
+        let has_cookie = cookie::values(request.headers()).next().is_some();
+        if has_cookie { Mistake::TooLate } else { Mistake::NoCookie }
+    });
+    if mistake.is_some() && !is_sign_in {
+        return Err(form::foreign(request.headers(), &fields));
+    }
+    request.extensions_mut().insert(fields);
+    Ok(mistake)
+}
+
+/// The answer to a visitor who is not signed in.
+async fn sent_away<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &Access<S, C, E>,
+    mut request: Request,
+) -> Response {
+    let asked = asked(&request);
+    if request.method() != Method::POST {
+        if form::is_from_elsewhere(request.headers()) {
+            return ([(REFRESH, "0")], once_more(&asked)).into_response();
+        }
+        return Redirect::to(&sign_in_url(&asked)).into_response();
+    }
+    let fields = match access.lost_forms.try_acquire() {
+        Ok(_place) => form::read(&mut request, form::LOST_BYTES_MAX).await.unwrap_or_default(),
+        Err(_) => Fields::default(),
+    };
+    form::signed_out(request.headers(), &fields, &sign_in_url(&asked)).into_response()
+}
+
+/// Puts the page of an answer into its frame, and adds what every answer carries.
+fn framed(mut response: Response, frame: Option<&Frame>) -> Response {
+    if let Some(page) = response.extensions_mut().remove::<Page>() {
+        *response.body_mut() = Body::from(page.render(frame));
+        response.headers_mut().insert("content-type", HeaderValue::from_static("text/html; charset=utf-8"));
+    }
+    let headers: [(HeaderName, &'static str); 6] = [
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    response
+}
+
+/// The sign-in page, from which the visitor comes to the page that was asked for.
+fn sign_in_url(asked: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", asked).finish();
+    if asked == PATH || query.len() > SIGN_IN_QUERY_BYTES_MAX {
+        return format!("{PATH}/sign-in");
+    }
+    format!("{PATH}/sign-in?{query}")
+}
+
+/// The page that was asked for.
+fn asked(request: &Request) -> String {
+    let uri = request.extensions().get::<OriginalUri>().map_or(request.uri(), |OriginalUri(uri)| uri);
+    uri.path_and_query().map_or(PATH, |asked| asked.as_str()).to_owned()
+}
+
+fn unavailable() -> Page {
+    let body = html! { p { "The state store does not answer. Try again in a few seconds." } };
+    Page::new("The console cannot be shown", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+fn too_slow() -> Page {
+    let body = html! {
+        p { "A store answers slowly. If you sent a form, look whether it was done before you send it again." }
+    };
+    Page::new("The page took too long", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// The page that asks for `path` again, now from this site.
+fn once_more(path: &str) -> Page {
+    Page::new("One moment", html! { p { a href=(path) { "To the page" } } })
+}

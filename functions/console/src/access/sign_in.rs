@@ -1,0 +1,79 @@
+//! Signing in and out.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::header::SET_COOKIE;
+use axum::response::{IntoResponse, Redirect, Response};
+use posthaste_ports::{Clock, Entropy, ObjectStore};
+
+use super::Access;
+use crate::asked::{Fields, Query};
+use crate::console::PATH;
+use crate::cookie;
+use crate::pages::sign_in::{self, Mistake, SignInQuery};
+use crate::session::Session;
+use crate::visit::Visit;
+
+/// Metric: sign-ins with a wrong key.
+const SIGN_IN_FAILED_COUNT: &str = "ConsoleSignInFailedCount";
+
+/// The time that the answer to a wrong key waits in `serve`.
+const WRONG_KEY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The sign-in page.
+pub(crate) async fn show_sign_in(visit: Visit, Query(query): Query<SignInQuery>) -> Response {
+    if visit.is_signed_in {
+        return Redirect::to(query.next_page()).into_response();
+    }
+    sign_in::page(&visit, &query, None).into_response()
+}
+
+/// Signs a visitor in who shows the admin key.
+pub(crate) async fn sign_in<S, C, E>(
+    State(access): State<Arc<Access<S, C, E>>>,
+    visit: Visit,
+    fields: Fields,
+) -> Response
+where
+    S: ObjectStore + fmt::Debug + 'static,
+    C: Clock,
+    E: Entropy,
+{
+    let query = SignInQuery { next: Some(fields.get("next").to_owned()) };
+    if visit.is_signed_in {
+        return Redirect::to(query.next_page()).into_response();
+    }
+    if let Some(mistake) = visit.form_mistake {
+        return sign_in::page(&visit, &query, Some(mistake)).into_response();
+    }
+    if !access.opens(fields.get("key").trim()) {
+        metrics::counter!(SIGN_IN_FAILED_COUNT).increment(1);
+        tracing::warn!("sign-in to the console with a wrong key");
+        let mistake = access.slow_down().await;
+        return sign_in::page(&visit, &query, Some(mistake)).into_response();
+    }
+    tracing::info!("signed in to the console");
+    let session = Session::begin(true, visit.now, &access.entropy);
+    let cookie = cookie::set(&session, &visit.key, visit.now, visit.is_secure);
+    ([(SET_COOKIE, cookie)], Redirect::to(query.next_page())).into_response()
+}
+
+impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
+    /// Waits before the answer to a wrong key, if there is a place to wait.
+    async fn slow_down(&self) -> Mistake {
+        if let Some(places) = &self.wrong_keys {
+            let Ok(_place) = places.try_acquire() else { return Mistake::TooMany };
+            self.clock.sleep(WRONG_KEY_PAUSE).await;
+        }
+        Mistake::WrongKey
+    }
+}
+
+/// Signs a visitor out.
+pub(crate) async fn sign_out(visit: Visit) -> Response {
+    ([(SET_COOKIE, cookie::removed(visit.is_secure))], Redirect::to(&format!("{PATH}/sign-in")))
+        .into_response()
+}
