@@ -1,11 +1,16 @@
 //! All mistakes of a YAML text, each with its place and its member.
 
-use posthaste_core::api::{Mistake, Notation, SettingsError, mistakes};
+use posthaste_core::api::{
+    ApplyFile, Mistake, Notation, SettingsError, SubscriptionSettings, TopicSettings, mistakes,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::locate::{Place, Places};
 use crate::text::{TextError, parse, refused};
+
+/// The rules of a value that was read.
+pub type Check<'a, T> = &'a dyn Fn(&T) -> Result<(), SettingsError>;
 
 /// A mistake in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,11 +23,29 @@ pub struct TextMistake {
     pub text: String,
 }
 
-/// Reads a text that has to pass `check`, or finds all mistakes in it, in their order.
-pub fn read<T: DeserializeOwned>(
+/// Reads a file of topics that has to pass `check`, or finds all mistakes in it, in their order.
+///
+/// # Errors
+/// All mistakes of the text, up to a bound.
+pub fn read_file(text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, Vec<TextMistake>> {
+    read(text, check)
+}
+
+/// Reads the settings of a topic, as [`read_file`] does.
+pub fn read_topic(text: &[u8], check: Check<'_, TopicSettings>) -> Result<TopicSettings, Vec<TextMistake>> {
+    read(text, check)
+}
+
+/// Reads the settings of a subscription, as [`read_file`] does.
+pub fn read_subscription(
     text: &[u8],
-    check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Result<T, Vec<TextMistake>> {
+    check: Check<'_, SubscriptionSettings>,
+) -> Result<SubscriptionSettings, Vec<TextMistake>> {
+    read(text, check)
+}
+
+/// Not public: its code for a type is long, and so is made once, in this crate.
+fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
     let first = match parse::<T>(text) {
         Ok(value) => match check(&value) {
             Ok(()) => return Ok(value),
@@ -50,10 +73,7 @@ pub fn name_mistake(text: &[u8], member: String, fault: String) -> TextMistake {
     TextMistake { place, member, text: fault }
 }
 
-fn all<T: DeserializeOwned>(
-    text: &[u8],
-    check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Vec<TextMistake> {
+fn all<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Vec<TextMistake> {
     let (Ok(written), Some(places)) = (parse::<Value>(text), Places::of(text)) else {
         return Vec::new();
     };
@@ -75,12 +95,10 @@ impl TextMistake {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::api::SubscriptionSettings;
-
     use super::*;
 
     fn check(text: &str, expected: &[(u64, &str)]) {
-        let found = read::<SubscriptionSettings>(text.as_bytes(), |_| Ok(())).unwrap_err();
+        let found = read_subscription(text.as_bytes(), &|_| Ok(())).unwrap_err();
         let found: Vec<_> = found
             .iter()
             .map(|mistake| (mistake.place.map_or(0, |place| place.line), mistake.member.as_str()))

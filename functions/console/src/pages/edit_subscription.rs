@@ -90,7 +90,7 @@ pub(super) fn wanted(
     let name = SubscriptionName::parse(name).map_err(|error| mistaken(&error))?;
     let of = topic.name.clone().ok_or_else(|| mistaken(&"the topic has no name"))?;
     let check = |written: &SubscriptionSettings| check_subscription(&of, topic, &name, written);
-    let settings = posthaste_yaml::read(draft.text.as_bytes(), check)?;
+    let settings = posthaste_yaml::read_subscription(draft.text.as_bytes(), &check)?;
     let next = previewed(&of, topic, &name, &settings, now)
         .map_err(|problem| draft.mistakes_of(&problem, &format!("subscriptions.{name}.")))?;
     Ok(Wanted { settings, next })

@@ -64,7 +64,7 @@ pub(crate) async fn send(
 /// The settings in a draft, or its mistakes.
 pub(super) fn settings(name: &TopicName, draft: &Draft) -> Result<TopicSettings, Vec<TextMistake>> {
     let text = draft.text.as_bytes();
-    let settings = posthaste_yaml::read(text, |settings: &TopicSettings| check_topic(name, settings))?;
+    let settings = posthaste_yaml::read_topic(text, &|settings| check_topic(name, settings))?;
     if settings.subscriptions.is_empty() {
         return Ok(settings);
     }

@@ -4,10 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::SettingsError;
+use posthaste_core::api::ApplyFile;
 use posthaste_core::model::MISTAKES_MAX;
-use posthaste_yaml::{TextMistake, name_mistake};
-use serde::de::DeserializeOwned;
+use posthaste_yaml::{Check, TextMistake, name_mistake};
 
 use super::file::with_place;
 use crate::error::Failure;
@@ -23,14 +22,10 @@ pub struct FileMistake {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<FileMistake>);
 
-/// Reads the text of a file that has to pass `check`, or finds all mistakes in it.
-pub fn read<T: DeserializeOwned>(
-    path: &Path,
-    text: &[u8],
-    check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Result<T, Mistakes> {
+/// Reads the text of a file of topics that has to pass `check`, or finds all mistakes in it.
+pub fn read(path: &Path, text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, Mistakes> {
     let in_file = |mistake| FileMistake { path: path.to_owned(), mistake };
-    posthaste_yaml::read(text, check).map_err(|found| Mistakes(found.into_iter().map(in_file).collect()))
+    posthaste_yaml::read_file(text, check).map_err(|found| Mistakes(found.into_iter().map(in_file).collect()))
 }
 
 impl FileMistake {

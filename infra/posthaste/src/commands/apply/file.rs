@@ -19,7 +19,7 @@ pub struct Checked {
 
 /// Parses a file and checks every topic in it.
 pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
-    let contents = read(path, text, check_topics)?;
+    let contents = read(path, text, &check_topics)?;
     Ok(Checked { path: path.to_owned(), contents })
 }
 
