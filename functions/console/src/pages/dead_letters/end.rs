@@ -12,15 +12,17 @@ use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
 use crate::asked::Fields;
 use crate::console::Pages;
+use crate::doubt::{hint, title};
 use crate::filters::hidden;
 use crate::page::{Page, Section, form_token, problem};
+use crate::parts::after;
 use crate::shown::{foreign, number};
 use crate::visit::Visit;
 
 /// The field, and its value, of the form that acts.
 const STEP: (&str, &str) = ("step", "act");
 
-/// What becomes of the dead letters, in words.
+/// An end of dead letters, in words.
 #[derive(Debug, Clone, Copy)]
 struct End {
     verb: &'static str,
@@ -30,7 +32,7 @@ struct End {
 const RESOLVE: End = End { verb: "resolve", done: "resolved" };
 const DELETE: End = End { verb: "delete", done: "deleted" };
 
-/// What a form asks for.
+/// The request of a form.
 struct Asked {
     end: End,
     search: DeadLetterSearch,
@@ -50,13 +52,14 @@ pub(crate) async fn delete(pages: Pages, visit: Visit, fields: Fields) -> Result
 }
 
 async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Response, Page> {
+    let is_dry_run = fields.get(STEP.0) != STEP.1;
+    let search = DeadLetterSearch::of(fields);
     let asked = Asked {
         end,
-        search: DeadLetterSearch::of(fields),
+        search: if is_dry_run { search.until(visit.now) } else { search },
         include_former: fields.get("includeFormer") == "true",
         cursor: fields.get("cursor").to_owned(),
     };
-    let is_dry_run = fields.get(STEP.0) != STEP.1;
     let Some(target) = asked.target() else { return Err(asked.refused(&Refusal::default())) };
     let sent = api.send::<ResolveAnswer>(Method::POST, target, None, &asked.body(is_dry_run)).await;
     let answer = sent.map_err(|refusal| asked.refused(&refusal))?.body;
@@ -66,8 +69,8 @@ async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Resp
     if answer.cursor.is_some() || !answer.failures.is_empty() {
         return Ok(asked.so_far(&answer, visit).into_response());
     }
-    let done = asked.search.address(None).query("done", Some(end.done));
-    Ok(Redirect::to(&done.to_string()).into_response())
+    let list = asked.search.address(None).to_string();
+    Ok(Redirect::to(&after(&list, end.done, visit.now)).into_response())
 }
 
 impl Asked {
@@ -95,6 +98,7 @@ impl Asked {
                 " dead letters would be " (self.end.done) "."
             }
             (self.counts(answer))
+            (self.search.until_hint())
             div.actions {
                 @if answer.events > 0 {
                     (self.form(visit, None, &format!("{} these dead letters", self.title())))
@@ -166,16 +170,22 @@ impl Asked {
         if self.end.done == DELETE.done { "Delete" } else { "Resolve" }
     }
 
+    fn whether(&self) -> &'static str {
+        if self.end.done == DELETE.done { "dead letters were deleted" } else { "dead letters were resolved" }
+    }
+
     fn refused(&self, refusal: &Refusal) -> Page {
+        let list = self.search.address(None).to_string();
         let body = html! {
             @if self.search.owner().is_some() {
                 (problem(refusal))
+                (hint(refusal, self.whether(), &list, "the dead letters"))
             } @else {
                 p { "Choose a topic and a subscription first." }
             }
             p { (self.back()) }
         };
         let status = if refusal.status == 0 { StatusCode::BAD_REQUEST } else { refusal.status() };
-        Page::new("Nothing was changed", body).of(Section::DeadLetters).with_status(status)
+        Page::new(title(refusal, "Nothing was changed"), body).of(Section::DeadLetters).with_status(status)
     }
 }
