@@ -195,4 +195,9 @@ async fn where_it_is_not_known_whether_an_action_happened_the_page_says_so() {
     check(action, &resent, &["whether the event was sent again"]).await;
     let pause = "/console/topics/Orders/subscriptions/Billing/pause";
     check(pause, &[], &["whether this was done"]).await;
+    for action in ["resolve", "delete", "replay"] {
+        let page = world.send_form(&list, &format!("/console/dead-letters/{action}"), &owner[..2]).await;
+        assert_eq!(page.status, 500, "{}", page.html);
+        page.has_not(&["not known whether"]);
+    }
 }

@@ -35,6 +35,7 @@ const DELETE: End = End { verb: "delete", done: "deleted" };
 /// The request of a form.
 struct Asked {
     end: End,
+    is_dry_run: bool,
     search: DeadLetterSearch,
     include_former: bool,
     /// The place where an earlier request stopped.
@@ -56,12 +57,13 @@ async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Resp
     let search = DeadLetterSearch::of(fields);
     let asked = Asked {
         end,
+        is_dry_run,
         search: if is_dry_run { search.until(visit.now) } else { search },
         include_former: fields.get("includeFormer") == "true",
         cursor: fields.get("cursor").to_owned(),
     };
     let Some(target) = asked.target() else { return Err(asked.refused(&Refusal::default())) };
-    let sent = api.send::<ResolveAnswer>(Method::POST, target, None, &asked.body(is_dry_run)).await;
+    let sent = api.send::<ResolveAnswer>(Method::POST, target, None, &asked.body()).await;
     let answer = sent.map_err(|refusal| asked.refused(&refusal))?.body;
     if is_dry_run {
         return Ok(asked.preview(&answer, visit).into_response());
@@ -79,9 +81,9 @@ impl Asked {
         Some(Target::new(&["topics", topic, "subscriptions", name, "dead-letters", self.end.verb]))
     }
 
-    fn body(&self, is_dry_run: bool) -> Map<String, Value> {
+    fn body(&self) -> Map<String, Value> {
         let mut body = self.search.body();
-        body.insert("dryRun".to_owned(), is_dry_run.into());
+        body.insert("dryRun".to_owned(), self.is_dry_run.into());
         body.insert("includeFormer".to_owned(), self.include_former.into());
         if !self.cursor.is_empty() {
             body.insert("cursor".to_owned(), self.cursor.as_str().into());
@@ -179,13 +181,15 @@ impl Asked {
         let body = html! {
             @if self.search.owner().is_some() {
                 (problem(refusal))
-                (hint(refusal, self.whether(), &list, "the dead letters"))
+                @if !self.is_dry_run { (hint(refusal, self.whether(), &list, "the dead letters")) }
             } @else {
                 p { "Choose a topic and a subscription first." }
             }
             p { (self.back()) }
         };
         let status = if refusal.status == 0 { StatusCode::BAD_REQUEST } else { refusal.status() };
-        Page::new(title(refusal, "Nothing was changed"), body).of(Section::DeadLetters).with_status(status)
+        let unchanged = "Nothing was changed";
+        let title = if self.is_dry_run { unchanged } else { title(refusal, unchanged) };
+        Page::new(title, body).of(Section::DeadLetters).with_status(status)
     }
 }
