@@ -88,6 +88,11 @@ impl Refusal {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// Whether what was asked for may have happened all the same.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        self.status >= 500
+    }
+
     /// Whether the resource is not of the version that was asked for.
     pub(crate) fn is_of_another_version(&self) -> bool {
         self.status == 412
@@ -154,6 +159,11 @@ impl Api {
         body: &impl Serialize,
     ) -> Result<Answered<T>, Refusal> {
         self.json(Method::PUT, target, Some((IF_NONE_MATCH, "*")), bytes_of(body)).await
+    }
+
+    /// Ends a resource, and answers what it is after that.
+    pub(crate) async fn end<T: DeserializeOwned>(&self, target: Target) -> Result<T, Refusal> {
+        Ok(self.json(Method::DELETE, target, None, Bytes::new()).await?.body)
     }
 
     /// Deletes a resource, which answers nothing.

@@ -28,16 +28,30 @@ pub(crate) struct Field<'a> {
 impl Field<'_> {
     /// A field for a text.
     pub(crate) fn text(self) -> Markup {
+        self.input(None)
+    }
+
+    fn input(self, list: Option<&str>) -> Markup {
         let mistake = self.mistake();
         let about = mistake.is_some().then(|| format!("{}-mistake", self.name));
         html! {
             div {
                 label for=(self.name) { (self.label) }
                 input id=(self.name) name=(self.name) value=[self.value] placeholder=(self.example)
+                    list=[list]
                     autocomplete="off" aria-invalid=[about.as_ref().map(|_| "true")]
                     aria-describedby=[about.as_deref()];
                 (self.beside(mistake))
             }
+        }
+    }
+
+    /// A field for a text that offers these words.
+    pub(crate) fn suggesting(self, words: &[&str]) -> Markup {
+        let list = format!("{}-words", self.name);
+        html! {
+            (self.input(Some(&list)))
+            datalist id=(list) { @for word in words { option value=(word) {} } }
         }
     }
 
@@ -81,7 +95,7 @@ pub(crate) fn tick(name: &str, label: &str, is_ticked: bool) -> Markup {
     }
 }
 
-/// What the API says of a refused form. Mistakes in these fields stand beside them.
+/// The problem of a refused form. Mistakes in these fields stand beside them.
 pub(crate) fn refused(refusal: &Refusal, fields: &[&str]) -> Markup {
     let is_beside = fields.iter().any(|field| refusal.mistake(field).is_some());
     html! {

@@ -8,6 +8,7 @@ mod assets;
 mod chart;
 mod console;
 mod cookie;
+mod doubt;
 mod editing;
 mod filters;
 pub mod history;

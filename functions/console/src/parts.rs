@@ -1,36 +1,55 @@
 //! Parts that several pages have.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use posthaste_core::api::IsoDuration;
+use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 
-use crate::address;
 use crate::api::Refusal;
+use crate::doubt::{hint, title};
 use crate::page::{Page, form_token, problem};
 use crate::shown::{foreign, visible};
 use crate::visit::Visit;
 
+/// The time after an action for which a page has its notice.
+const NOTICE_SHOWN: Duration = Duration::from_mins(1);
+
+/// The time by which the clocks of two instances may differ.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5);
+
 /// Most characters of a body that are shown.
 const BODY_CHARS_MAX: usize = 16_000;
 
-/// The query of a page that may be a list, and may be shown after an action.
+/// The query of a page that is shown after an action.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct PageQuery {
-    /// The beginning of the page of the list.
-    pub(crate) cursor: Option<String>,
-    /// The word for what was done.
-    pub(crate) done: Option<String>,
+pub(crate) struct DoneAsked {
+    /// The word for the action.
+    done: Option<String>,
+    /// The time of the action, in milliseconds.
+    at: Option<String>,
 }
 
-/// What was done, by its word. A word that is not known shows nothing.
-pub(crate) fn done(word: Option<&str>, known: &[(&str, &str)]) -> Markup {
-    let text = known.iter().find(|(known, _)| Some(*known) == word).map(|(_, text)| *text);
-    html! { @if let Some(text) = text { p.done role="status" { (text) } } }
+impl DoneAsked {
+    /// The notice of the action, among those that are known. An address may be reloaded or shared: after a
+    /// minute it says nothing.
+    pub(crate) fn notice(&self, now: Timestamp, known: &[(&str, &str)]) -> Markup {
+        let word = self.done.as_deref().filter(|_| self.is_recent(now));
+        let text = known.iter().find(|(known, _)| Some(*known) == word).map(|(_, text)| *text);
+        html! { @if let Some(text) = text { p.done role="status" { (text) } } }
+    }
+
+    fn is_recent(&self, now: Timestamp) -> bool {
+        let at = self.at.as_deref().and_then(|at| at.parse().ok()).map(Timestamp::from_millis);
+        at.is_some_and(|at| now.since(at) <= NOTICE_SHOWN && at.since(now) <= CLOCKS_DIFFER_MAX)
+    }
 }
 
-/// The page after an action.
-pub(crate) fn after(page: &str, word: &str) -> String {
-    address::with_query(page, &[("done", word)])
+/// The address of a page after an action that was done now.
+pub(crate) fn after(page: &str, word: &str, now: Timestamp) -> String {
+    let mark = if page.contains('?') { '&' } else { '?' };
+    format!("{page}{mark}done={word}&at={}", now.as_millis())
 }
 
 /// A form that is one button.
@@ -71,12 +90,45 @@ pub(crate) fn to_copy(label: &str, text: &str) -> Markup {
     html! { pre tabindex="0" role="region" aria-label=(label) { (visible(text)) } }
 }
 
-/// The page of an action that the API refused, with the way back.
+/// The page of an action that the API did not answer well, with the way back.
 pub(crate) fn refused(refusal: &Refusal, back: &str) -> Page {
-    let title = if refusal.title.is_empty() { "That did not work" } else { &refusal.title };
+    let certain = if refusal.title.is_empty() { "That did not work" } else { &refusal.title };
     let body = html! {
         (problem(refusal))
+        (hint(refusal, "this was done", back, "the page"))
         p { a href=(back) { "Go back" } }
     };
-    Page::new(title, body).with_status(refusal.status())
+    Page::new(title(refusal, certain), body).with_status(refusal.status())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_shown_within_a_minute_and_not_before_its_time() {
+        let check = |at: &str, is_shown: bool| {
+            let asked = DoneAsked { done: Some("saved".to_owned()), at: Some(at.to_owned()) };
+            let notice = asked.notice(Timestamp::from_millis(1_000_000), &[("saved", "It was saved.")]);
+            assert_eq!(!notice.into_string().is_empty(), is_shown, "{at}");
+        };
+        check("1000000", true);
+        check("940000", true);
+        check("939999", false);
+        check("1005000", true);
+        check("1005001", false);
+        for at in ["", "soon", "-1", "99999999999999999999"] {
+            check(at, false);
+        }
+        let without_time = DoneAsked { done: Some("saved".to_owned()), at: None };
+        let notice = without_time.notice(Timestamp::from_millis(0), &[("saved", "It was saved.")]);
+        assert!(notice.into_string().is_empty());
+    }
+
+    #[test]
+    fn the_address_after_an_action_keeps_the_query() {
+        let now = Timestamp::from_millis(7);
+        assert_eq!(after("/console/topics", "deleted", now), "/console/topics?done=deleted&at=7");
+        assert_eq!(after("/console/x?a=b", "saved", now), "/console/x?a=b&done=saved&at=7");
+    }
 }

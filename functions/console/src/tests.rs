@@ -239,6 +239,13 @@ impl Shown {
         self.headers.get(LOCATION).map(|location| location.to_str().unwrap()).unwrap_or_default()
     }
 
+    /// The page that a redirect after an action leads to, without the action's time.
+    pub(crate) fn page_after(&self) -> &str {
+        let (page, at) = self.location().split_once("&at=").expect("a time");
+        assert!(at.parse::<u64>().is_ok(), "{at}");
+        page
+    }
+
     /// Checks that the page has each of these texts.
     #[track_caller]
     pub(crate) fn has(&self, texts: &[&str]) -> &Self {

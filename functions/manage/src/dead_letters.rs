@@ -22,7 +22,7 @@ use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
 use crate::document::{BadRequests, LargeObject, NoObject, Problems, UnknownSubscription, UnknownTopic};
 use crate::extract::{Path, Query, SubscriptionPath, TopicPath};
 use crate::manage::{Manage, Managed};
-use crate::paging::Page;
+use crate::paging::{Page, bad_cursor};
 
 /// The query of dead letters.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -126,8 +126,6 @@ impl DeadLetterQuery {
     fn search(self, scope: Scope) -> Result<Search, ApiError> {
         let Self { from, to, reason, event_type, include_resolved, limit, cursor } = self;
         let Page { items, after } = Page::parse(limit, cursor.as_deref())?;
-        let bad_cursor =
-            || Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list");
         let after = after.map(|after| Place::parse(&after).ok_or_else(bad_cursor)).transpose()?;
         let written = WrittenIn { from: from.map(|from| from.0), to: to.map(|to| to.0) };
         Ok(Search { scope, written, reason, event_type, include_resolved, items, after })

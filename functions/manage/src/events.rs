@@ -20,7 +20,7 @@ use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
 use crate::document::{BadRequests, LargeObject, Problems, UnknownTopic};
 use crate::extract::{Path, Query, TopicPath};
 use crate::manage::{Manage, Managed};
-use crate::paging::{Page, cursor};
+use crate::paging::{Page, bad_cursor, cursor};
 
 /// The time after which a list answers what it has found, and where to go on.
 pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
@@ -112,10 +112,6 @@ pub(crate) fn read_query(query: &RecordQuery, topic: &TopicName) -> Result<(Reco
     let filter = query.filter(topic).map_err(bad_query)?;
     let after = after.map(|after| Cursor::parse(&after).ok_or_else(bad_cursor)).transpose()?;
     Ok((RecordFilter { after, ..filter }, items))
-}
-
-fn bad_cursor() -> Problem {
-    Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list")
 }
 
 /// Whether a list has nothing, here and on later pages.

@@ -3,25 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use serde::Deserialize;
 
 /// Most items on one page, when the client does not say.
 const PAGE_ITEMS_DEFAULT: usize = 100;
 
 /// Most items on one page.
 const PAGE_ITEMS_MAX: usize = 1000;
-
-/// The query of a list.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PageQuery {
-    /// Most items on the page. 100 when left out.
-    #[param(minimum = 1, maximum = 1000)]
-    pub(crate) limit: Option<usize>,
-    /// Where the page begins, as the page before gave it.
-    pub(crate) cursor: Option<String>,
-}
 
 /// The page that a client asks for.
 pub(crate) struct Page {
@@ -48,11 +35,23 @@ pub(crate) fn cursor(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key)
 }
 
+/// The beginning of names of topics or subscriptions, in lower case.
+pub(crate) fn folded_prefix(prefix: &str) -> Result<String, Problem> {
+    if prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Ok(prefix.to_ascii_lowercase());
+    }
+    let detail = "expected letters, digits and hyphens, as in the names of topics and subscriptions";
+    Err(Problem::new(ProblemKind::BadRequest).member("prefix").detail(detail))
+}
+
+/// The problem of a cursor that no page of this list gave.
+pub(crate) fn bad_cursor() -> Problem {
+    Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list")
+}
+
 fn key(cursor: &str) -> Result<String, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
-        Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list")
-    })
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(bad_cursor)
 }
 
 #[cfg(test)]

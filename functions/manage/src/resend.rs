@@ -1,5 +1,6 @@
 //! One event that is sent again by its id, at once: a replay of one.
 
+mod letter;
 mod payload;
 
 use axum::extract::State;
@@ -7,7 +8,9 @@ use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
-use posthaste_core::delivery_log::{LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text};
+use posthaste_core::delivery_log::{
+    DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
+};
 use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::release::{ReplayMessage, Resend};
 use posthaste_delivery_log::LookedUp;
@@ -36,6 +39,10 @@ const NEW_WEBHOOK_ID: &str =
 const NEW_WEBHOOK_ID_IN_DOUBT: &str =
     ". The event was found in the dead letters alone, so its request has a new webhook-id";
 
+/// The same for a dead letter that was named.
+const NEW_WEBHOOK_ID_OF_LETTER: &str =
+    ". The delivery log does not say whose dead letter this is, so its request has a new webhook-id";
+
 /// The problem of a subscription that is disabled: the event would become a dead letter at once.
 const DISABLED: &str = "the subscription is disabled; enable it first";
 
@@ -56,12 +63,20 @@ pub(crate) struct DeliveryPath {
     id: String,
 }
 
+/// The event that is sent, and what the note says of it.
+struct Again {
+    found: Found,
+    is_waiting: bool,
+    /// Added to the note if the event has no `webhook-id` to keep.
+    new_id: &'static str,
+}
+
 /// Send an event again
 ///
 /// Makes a new delivery of the event to this subscription, at once and whatever became of the earlier ones,
 /// as long as the delivery log or a dead letter has its payload. It has a new key and a new time to live, and
 /// keeps its `webhook-id` where the log knows it. A pause, the state of the link and the rate limit hold for
-/// it as for any other. Two requests make two deliveries.
+/// it as for any other. Two requests make two deliveries. With `deadLetter`, that dead letter is sent.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/events/{id}/resend", tag = "events",
     params(DeliveryPath), request_body(content = Option<ResendRequest>),
     responses((status = 202, description = "The new delivery is queued", body = ResendView,
@@ -80,13 +95,11 @@ pub(crate) async fn resend<P: Ports>(
         return Err(Problem::new(ProblemKind::WrongState).detail(DISABLED).into());
     }
     let LookedUp { records, searched_from, .. } = manage.records_towards(&path, &id).await?;
-    let histories = histories(records);
-    let chosen = choose(&histories, &to.created, request.key.as_deref());
-    // A dead letter does not say its delivery's key: with one, only the log can tell.
-    if request.key.is_some() && matches!(chosen, Err(NoneToSendAgain::Unknown)) {
-        return Err(unknown(searched_from, false));
-    }
-    let found = manage.payload_of(&chosen, to, &id, searched_from).await?;
+    let (histories, key) = (histories(records), request.key.as_deref());
+    let Again { found, is_waiting, new_id } = match &request.dead_letter {
+        Some(place) => manage.letter_again(place, key, &histories, to, &id).await?,
+        None => manage.event_again(key, &histories, to, &id, searched_from).await?,
+    };
     let (key, kept) = (format!("{}-0", manage.entropy.uuid().simple()), found.webhook_id.as_deref());
     let default_time_to_live = topic.default_time_to_live;
     let letter = found.letter;
@@ -98,7 +111,7 @@ pub(crate) async fn resend<P: Ports>(
         "an event is sent again by its id"
     );
     let location = location(&path.topic, &id);
-    let note = note(chosen.is_ok_and(|chosen| chosen.is_waiting), kept.is_some(), searched_from);
+    let note = note(is_waiting, if kept.is_some() { "" } else { new_id }, searched_from);
     Ok(JsonResponse::accepted(ResendView { id, key, webhook_id, note }, location).into_response())
 }
 
@@ -108,6 +121,25 @@ impl<P: Ports> Manage<P> {
         let (topic, subscription) = (Some(path.topic.folded()), Some(path.name.folded()));
         let event_id = Some(log_text(id));
         self.log_event(LookUp { topic, subscription, event_id, ..LookUp::default() }).await
+    }
+
+    /// The event of this id or, with a key, of this delivery.
+    async fn event_again(
+        &self,
+        key: Option<&str>,
+        histories: &[DeliveryHistory],
+        to: &Subscription,
+        id: &str,
+        searched_from: Option<Timestamp>,
+    ) -> Result<Again, ApiError> {
+        let chosen = choose(histories, &to.created, key);
+        // A dead letter does not say its delivery's key: with one, only the log can tell.
+        if key.is_some() && matches!(chosen, Err(NoneToSendAgain::Unknown)) {
+            return Err(unknown(searched_from, false));
+        }
+        let found = self.payload_of(&chosen, to, id, searched_from).await?;
+        let new_id = if searched_from.is_some() { NEW_WEBHOOK_ID_IN_DOUBT } else { NEW_WEBHOOK_ID };
+        Ok(Again { found, is_waiting: chosen.is_ok_and(|chosen| chosen.is_waiting), new_id })
     }
 
     /// The payload of the delivery that was chosen or, where the log has none, of a dead letter.
@@ -140,14 +172,9 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-fn note(is_waiting: bool, keeps_webhook_id: bool, searched_from: Option<Timestamp>) -> String {
+fn note(is_waiting: bool, new_id: &str, searched_from: Option<Timestamp>) -> String {
     let waiting = if is_waiting { STILL_WAITING } else { "" };
     let searched = searched_from.map(|since| format!(". The delivery log was only searched back to {since}"));
-    let new_id = match (keeps_webhook_id, &searched) {
-        (true, _) => "",
-        (false, None) => NEW_WEBHOOK_ID,
-        (false, Some(_)) => NEW_WEBHOOK_ID_IN_DOUBT,
-    };
     format!("{NOTE}{waiting}{}{new_id}", searched.unwrap_or_default())
 }
 

@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
+use posthaste_core::api::{StatusState, SubscriptionPage, SubscriptionSettings};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
+use serde::Deserialize;
 
 use crate::answer::{Answer, ApiError, JsonResponse};
 use crate::conditions::{Conditions, subscription_etag};
@@ -14,26 +15,54 @@ use crate::document::{
 use crate::extract::{JsonBody, Path, Query, SubscriptionPath, TopicPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::Managed;
-use crate::paging::{Page, PageQuery, cursor};
+use crate::paging::{Page, cursor, folded_prefix};
+
+/// The query of subscriptions.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubscriptionQuery {
+    /// Only subscriptions whose names begin like this, in any case.
+    #[serde(default)]
+    prefix: String,
+    /// Only subscriptions in this state.
+    #[param(inline)]
+    state: Option<StatusState>,
+    /// Most items on the page. 100 when left out.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Where the page begins, as the page before gave it.
+    cursor: Option<String>,
+}
+
+impl SubscriptionQuery {
+    fn is_in_state(&self, settings: &SubscriptionSettings) -> bool {
+        let state = settings.status.as_ref().map_or(StatusState::Active, |status| status.state);
+        self.state.is_none_or(|wanted| wanted == state)
+    }
+}
 
 /// List a topic's subscriptions
 ///
 /// In the order of their names without regard to case. Secrets are masked. Each has the count of what waits
 /// for it, and its health.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions",
-    params(TopicPath, PageQuery),
+    params(TopicPath, SubscriptionQuery),
     responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_subscriptions<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<TopicPath>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<SubscriptionQuery>,
 ) -> Answer<SubscriptionPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+    let prefix = folded_prefix(&query.prefix)?;
     let (record, after) = (manage.existing(&path.topic).await?, after.unwrap_or_default());
     let mut rest: Vec<_> =
         record.settings.subscriptions.iter().map(|(name, it)| (name.folded(), name, it)).collect();
-    rest.retain(|(folded, ..)| *folded > after);
+    rest.retain(|(folded, _, settings)| {
+        *folded > after && folded.starts_with(&prefix) && query.is_in_state(settings)
+    });
     rest.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     let has_more = rest.len() > items;
     rest.truncate(items);

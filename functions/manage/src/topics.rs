@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::Problem;
 use posthaste_core::api::{IsoTimestamp, TopicPage, TopicSettings, TopicSummary, UnreadableTopic};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, Ports};
@@ -14,7 +14,7 @@ use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unch
 use crate::extract::{JsonBody, Path, Query, TopicPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed, below};
-use crate::paging::{Page, cursor};
+use crate::paging::{Page, cursor, folded_prefix};
 
 /// The query of topics.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -41,7 +41,7 @@ pub(crate) async fn list_topics<P: Ports>(
     Query(query): Query<TopicQuery>,
 ) -> Answer<TopicPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
-    let prefix = format!("{}{}", layout::TOPICS, begins(&query.prefix)?);
+    let prefix = format!("{}{}", layout::TOPICS, folded_prefix(&query.prefix)?);
     let page = manage.state.list(&prefix, after.as_deref(), items).await?;
     let (mut topics, mut unreadable) = (Vec::with_capacity(page.objects.len()), Vec::new());
     for listed in page.objects {
@@ -52,15 +52,6 @@ pub(crate) async fn list_topics<P: Ports>(
     }
     let cursor = page.next_after.as_deref().map(cursor);
     Ok(JsonResponse::new(TopicPage { topics, unreadable, cursor }))
-}
-
-/// The beginning of names, as they are stored.
-fn begins(prefix: &str) -> Result<String, Problem> {
-    if prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Ok(prefix.to_ascii_lowercase());
-    }
-    let detail = "expected letters, digits and hyphens, as in the names of topics";
-    Err(Problem::new(ProblemKind::BadRequest).member("prefix").detail(detail))
 }
 
 /// Show a topic

@@ -52,7 +52,7 @@ pub use replay::{
     ReplaySource, ReplayState, ReplayView,
 };
 pub use request_headers::RequestHeader;
-pub use resend::{ResendRequest, ResendView};
+pub use resend::{DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings,

@@ -3,6 +3,7 @@
 mod actions;
 mod end;
 mod failures;
+mod places;
 mod record;
 mod replay;
 mod rows;
@@ -12,7 +13,6 @@ use axum::http::StatusCode;
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
-use serde::Deserialize;
 
 use self::actions::actions;
 pub(crate) use self::end::{delete, resolve};
@@ -27,27 +27,28 @@ use crate::asked::Query;
 use crate::console::Pages;
 use crate::filters::{pager, refused};
 use crate::page::{Answer, Page, Section};
+use crate::parts::DoneAsked;
 use crate::shown::foreign;
 use crate::visit::Visit;
 
-/// What was done before the page was asked for.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct DoneAsked {
-    done: Option<String>,
-}
+/// The notices of actions.
+const DONE: [(&str, &str); 2] = [
+    ("resolved", "The dead letters are resolved."),
+    ("deleted", "The dead letters are deleted, or resolved where their object has others."),
+];
 
 /// The page.
 pub(crate) async fn dead_letters(
     pages: Pages,
     visit: Visit,
     Query(search): Query<DeadLetterSearch>,
-    Query(DoneAsked { done }): Query<DoneAsked>,
+    Query(done): Query<DoneAsked>,
 ) -> Answer {
     let (topics, found) = join(TopicNames::ask(&pages.api), search.dead_letters(&pages.api)).await;
     let topics = topics?;
     let refusal = found.as_ref().err();
     let body = html! {
-        @if let Some(text) = done.as_deref().and_then(done_text) { p.done role="status" { (text) } }
+        (done.notice(visit.now, &DONE))
         (form(&topics, &search, refusal))
         @match &found {
             Ok(page) => (results(&search, page, &visit)),
@@ -58,19 +59,15 @@ pub(crate) async fn dead_letters(
     Ok(Page::new("Dead letters", body).of(Section::DeadLetters).with_status(status))
 }
 
-fn done_text(word: &str) -> Option<&'static str> {
-    match word {
-        "resolved" => Some("The dead letters are resolved."),
-        "deleted" => Some("The dead letters are deleted, or resolved where their object has others."),
-        _ => None,
-    }
-}
-
 fn results(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &Visit) -> Markup {
     let next = page.cursor.as_deref().map(|cursor| search.address(Some(cursor)));
     let first = search.cursor.is_some().then(|| search.address(None));
     html! {
-        @if page.dead_letters.is_empty() { (none(search, page)) } @else { (letters(&page.dead_letters)) }
+        @if page.dead_letters.is_empty() {
+            (none(search, page))
+        } @else {
+            (letters(search, &page.dead_letters))
+        }
         (pager(first, next))
         @if let Some(note) = &page.note { p.hint { (foreign(note)) } }
         (failures(&page.failures, "Objects that cannot be read"))

@@ -1,4 +1,4 @@
-//! Deleting what has a name, which must be typed.
+//! Deletion that is confirmed by typing the name.
 
 use maud::{Markup, html};
 

@@ -63,7 +63,7 @@ pub(crate) async fn send(
     let saved =
         pages.api.send::<Value>(Method::PUT, named.target(&[]), Some(&draft.version), &wanted.settings);
     match saved.await {
-        Ok(_) => Ok(Redirect::to(&after(&named.page(&[]), "saved")).into_response()),
+        Ok(_) => Ok(Redirect::to(&after(&named.page(&[]), "saved", visit.now)).into_response()),
         Err(refusal) if refusal.is_of_another_version() => {
             Ok(review(&editor, named, (&present, &version), &wanted).into_response())
         }

@@ -53,7 +53,7 @@ pub(crate) async fn send(
         return Ok(review(&editor, &present, &next).into_response());
     }
     match pages.api.send::<Value>(Method::PUT, target, Some(&draft.version), &settings).await {
-        Ok(_) => Ok(Redirect::to(&after(&address::topic(&topic, &[]), "saved")).into_response()),
+        Ok(_) => Ok(Redirect::to(&after(&address::topic(&topic, &[]), "saved", visit.now)).into_response()),
         Err(refusal) if refusal.is_of_another_version() => {
             Ok(review(&editor, &present, &next).into_response())
         }

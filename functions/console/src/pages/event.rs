@@ -1,6 +1,7 @@
 //! One event: its deliveries, and the attempts of each.
 
 mod asked;
+mod deliveries;
 mod delivery;
 mod headers;
 mod payload;
@@ -12,8 +13,8 @@ use posthaste_core::api::TopicSettings;
 use posthaste_core::api::events::EventView;
 
 use self::asked::{Asked, EventAsked, ID_CHARS_MAX, IdAsked};
+use self::deliveries::deliveries;
 pub(crate) use self::delivery::state_badge;
-use self::delivery::{Room, delivery};
 use self::headers::headers;
 pub(crate) use self::payload::json_body;
 use self::payload::payload;
@@ -24,11 +25,8 @@ use crate::asked::{Path, Query};
 use crate::console::Pages;
 use crate::filters::{Field, TIME_EXAMPLE, hidden};
 use crate::page::{Answer, Page, Section};
-use crate::shown::{foreign, foreign_cut, time};
+use crate::shown::{foreign, foreign_cut};
 use crate::visit::Visit;
-
-/// Most deliveries that the page shows.
-const DELIVERIES_MAX: usize = 20;
 
 /// The page.
 pub(crate) async fn event(
@@ -57,7 +55,7 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>) -> Answer {
     let topic = pages.api.get::<TopicSettings>(Target::new(&["topics", asked.topic]));
     let (view, topic) = join(view, topic).await;
     let view = match view {
-        Ok(view) => view,
+        Ok(view) => selected(asked, view),
         Err(refusal) => return Err(refused(asked, &refusal)),
     };
     let body = html! {
@@ -68,6 +66,12 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>) -> Answer {
         (narrowing(asked, None))
     };
     Ok(Page::new(asked.title(), body).of(Section::Events))
+}
+
+/// The event with the deliveries that are asked for.
+fn selected(asked: &Asked<'_>, mut view: EventView) -> EventView {
+    view.deliveries.retain(|it| asked.takes(it));
+    view
 }
 
 /// The page of a question that the API refuses.
@@ -97,30 +101,14 @@ fn summary(asked: &Asked<'_>, view: &EventView) -> Markup {
     }
 }
 
-fn deliveries(asked: &Asked<'_>, view: &EventView, visit: &Visit) -> Markup {
-    let mut room = Room::beside_payload(asked.query.payload);
-    let hidden = view.deliveries.len().saturating_sub(DELIVERIES_MAX);
-    html! {
-        @if let Some(note) = &view.note {
-            p.hint { (foreign(note)) }
-        }
-        @if view.deliveries.is_empty() {
-            p.empty { "No delivery of this event is in the log. This page shows new attempts by itself." }
-        }
-        @for it in view.deliveries.iter().take(DELIVERIES_MAX) { (delivery(asked, it, visit, &mut room)) }
-        @if hidden > 0 {
-            p.hint { (hidden) " older deliveries are not shown. A time before them shows them." }
-        }
-        p.hint { "The log is complete until " (time(view.complete_until.0)) "." }
-    }
-}
-
 /// The form that narrows the search to a time.
 fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
     let field = |name, label, value: &Option<String>| {
         Field { name, label, value: value.as_deref(), example: TIME_EXAMPLE, refusal }.text()
     };
     let by_query = matches!(asked.id, "." | "..").then_some(asked.id);
+    let EventAsked { subscription, key, .. } = asked.query;
+    let kept = [("id", by_query), ("subscription", subscription.as_deref()), ("key", key.as_deref())];
     let action = match by_query {
         Some(_) => Address::new(&["topics", asked.topic, "event"]),
         None => Address::event(asked.topic, asked.id),
@@ -129,7 +117,7 @@ fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
         details open[refusal.is_some()] {
             summary { "Search another time" }
             form.filters method="get" action=(action) {
-                (hidden(&[("id", by_query)]))
+                (hidden(&kept))
                 (field("from", "Records from (UTC)", &asked.query.from))
                 (field("to", "Records before (UTC)", &asked.query.to))
                 div { button type="submit" { "Search" } }

@@ -24,13 +24,16 @@ use crate::shown::{foreign, time};
 /// The records, or why there are none; `None` where nothing was asked for yet.
 type Found = Option<Result<RecordPage, Refusal>>;
 
-/// The page. A search for an event's id leads to the page of the event.
+/// The page. A search for an event's id leads to the page of the event, which has the filters by subscription
+/// and time too.
 pub(crate) async fn events(pages: Pages, Query(search): Query<EventSearch>) -> Result<Response, Page> {
     let (topics, mut found) = join(TopicNames::ask(&pages.api), search.records(&pages.api)).await;
     let topics = topics?;
     let search = search.or_topic(topics.only());
     if let (Some(topic), Some(id)) = (&search.topic, &search.id) {
-        return Ok(Redirect::to(&Address::event(topic, id).to_string()).into_response());
+        let event = Address::event(topic, id).query("subscription", search.subscription.as_ref());
+        let event = event.query("from", search.from.as_ref()).query("to", search.to.as_ref());
+        return Ok(Redirect::to(&event.to_string()).into_response());
     }
     if found.is_none() {
         found = search.records(&pages.api).await;

@@ -130,7 +130,7 @@ fn review(editor: &Editor<'_>, wanted: &Wanted) -> Answer {
 fn created_page(visit: &Visit, named: Named<'_>, created: &SubscriptionSettings) -> Response {
     let made: Vec<_> = created.signing.timed().filter(|(secret, _)| !secret.is_masked()).collect();
     if made.is_empty() {
-        return Redirect::to(&after(&named.page(&[]), "created")).into_response();
+        return Redirect::to(&after(&named.page(&[]), "created", visit.now)).into_response();
     }
     let publish = format!("{}#publish", address::topic(named.topic, &[]));
     let body = html! {

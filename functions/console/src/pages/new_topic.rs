@@ -45,7 +45,7 @@ pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<R
     let name = TopicName::parse(&draft.name).map_err(|error| mistaken(vec![mistake_in("name", error)]))?;
     let settings = settings(&name, &draft).map_err(mistaken)?;
     match pages.api.create::<Value>(Target::new(&["topics", name.as_str()]), &settings).await {
-        Ok(_) => Ok(Redirect::to(&after(&address::topic(name.as_str(), &[]), "created"))),
+        Ok(_) => Ok(Redirect::to(&after(&address::topic(name.as_str(), &[]), "created", visit.now))),
         Err(refusal) if refusal.is_of_another_version() => {
             Err(mistaken(vec![mistake_in("name", format!("there is a topic {:?} already", name.as_str()))]))
         }

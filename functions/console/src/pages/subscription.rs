@@ -20,11 +20,11 @@ use crate::asked::{Path, Query};
 use crate::console::Pages;
 use crate::page::{Answer, Page, Section};
 use crate::pages::deletion;
-use crate::parts::{PageQuery, body, done, duration, fact};
+use crate::parts::{DoneAsked, body, duration, fact};
 use crate::shown::foreign;
 use crate::visit::Visit;
 
-/// What was done before the page.
+/// The notices of actions.
 const DONE: [(&str, &str); 7] = [
     ("created", "The subscription was created."),
     ("saved", "The subscription was saved."),
@@ -40,14 +40,14 @@ pub(crate) async fn subscription(
     pages: Pages,
     visit: Visit,
     Path([topic, name]): Path<2>,
-    Query(query): Query<PageQuery>,
+    Query(done): Query<DoneAsked>,
 ) -> Answer {
     let named = Named { topic: &topic, name: &name };
     let shown: SubscriptionSettings = pages.api.get(named.target(&[])).await?;
     let named = Named { name: shown.name.as_ref().map_or(&name, |name| name.as_str()), ..named };
     let settings = settings_text(&shown)?;
     let page = html! {
-        (done(query.done.as_deref(), &DONE))
+        (done.notice(visit.now, &DONE))
         p { "A subscription of the topic " a href=(address::topic(&topic, &[])) { (foreign(&topic)) } "." }
         section #now data-live aria-label="State" { (now(&shown)) }
         div.actions {

@@ -1,4 +1,4 @@
-//! What is done to a subscription from its page.
+//! Actions of the page of a subscription.
 
 mod tested;
 
@@ -22,14 +22,18 @@ use crate::visit::Visit;
 const ACTIONS: [&str; 5] = ["pause", "resume", "enable", "disable", "validate"];
 
 /// Acts on the state.
-pub(crate) async fn act(pages: Pages, Path([topic, name, action]): Path<3>) -> Result<Redirect, Page> {
+pub(crate) async fn act(
+    pages: Pages,
+    visit: Visit,
+    Path([topic, name, action]): Path<3>,
+) -> Result<Redirect, Page> {
     let named = Named { topic: &topic, name: &name };
     if !ACTIONS.contains(&action.as_str()) {
         return Err(not_found().await);
     }
     let done = pages.api.post::<SubscriptionSettings>(named.target(&[&action])).await;
     done.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
-    Ok(Redirect::to(&after(&named.page(&[]), &action)))
+    Ok(Redirect::to(&after(&named.page(&[]), &action, visit.now)))
 }
 
 /// Forces the subscription, and shows what that ended.
@@ -89,6 +93,7 @@ pub(crate) async fn rotate(pages: Pages, Path([topic, name]): Path<2>, fields: F
 /// Deletes the subscription.
 pub(crate) async fn delete(
     pages: Pages,
+    visit: Visit,
     Path([topic, name]): Path<2>,
     fields: Fields,
 ) -> Result<Redirect, Page> {
@@ -96,7 +101,7 @@ pub(crate) async fn delete(
     deletion::check(&fields, &name, &named.page(&[]))?;
     let deleted = pages.api.delete(named.target(&[])).await;
     deleted.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
-    Ok(Redirect::to(&after(&address::topic(&topic, &[]), "subscription-deleted")))
+    Ok(Redirect::to(&after(&address::topic(&topic, &[]), "subscription-deleted", visit.now)))
 }
 
 /// A secret that was made.

@@ -6,22 +6,21 @@ mod subscriptions;
 use axum::http::{HeaderMap, StatusCode};
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::{SubscriptionPage, TopicSettings};
+use posthaste_core::api::TopicSettings;
 
 use self::publishing::publishing;
-use self::subscriptions::subscriptions;
+use self::subscriptions::SubscriptionSearch;
 use crate::address;
 use crate::api::{Refusal, Target};
 use crate::asked::{Path, Query};
 use crate::console::Pages;
-use crate::filters::ROWS_MAX;
 use crate::page::{Answer, Page, Section, problem};
 use crate::pages::deletion;
-use crate::parts::{PageQuery, done, duration, fact};
+use crate::parts::{DoneAsked, duration, fact};
 use crate::shown::foreign;
 use crate::visit::Visit;
 
-/// What was done before the page.
+/// The notices of actions.
 const DONE: [(&str, &str); 4] = [
     ("created", "The topic was created."),
     ("saved", "The topic was saved."),
@@ -34,15 +33,12 @@ pub(crate) async fn topic(
     pages: Pages,
     visit: Visit,
     Path([name]): Path<1>,
-    Query(query): Query<PageQuery>,
+    Query(done): Query<DoneAsked>,
+    Query(search): Query<SubscriptionSearch>,
     headers: HeaderMap,
 ) -> Answer {
-    let target = Target::new(&["topics", &name, "subscriptions"]).query("limit", Some(ROWS_MAX));
-    let (topic, page) = join(
-        pages.api.get::<TopicSettings>(Target::new(&["topics", &name])),
-        pages.api.get::<SubscriptionPage>(target.query("cursor", query.cursor.as_ref())),
-    )
-    .await;
+    let topic = pages.api.get::<TopicSettings>(Target::new(&["topics", &name]));
+    let (topic, page) = join(topic, search.subscriptions(&pages.api, &name)).await;
     let topic = match topic {
         Err(refusal) if refusal.status() == StatusCode::INTERNAL_SERVER_ERROR => {
             return Ok(unreadable(&visit, &name, &refusal));
@@ -51,7 +47,7 @@ pub(crate) async fn topic(
     };
     let name = topic.name.as_ref().map_or(name.as_str(), |name| name.as_str());
     let body = html! {
-        (done(query.done.as_deref(), &DONE))
+        (done.notice(visit.now, &DONE))
         (facts(&topic))
         div.actions {
             a.button href=(address::topic(name, &["edit"])) { "Edit topic" }
@@ -60,12 +56,13 @@ pub(crate) async fn topic(
                 "Dead letters"
             }
         }
-        (subscriptions(name, &page?, query.cursor.as_deref()))
+        (search.section(name, &page))
         (publishing(&visit, name, &topic, &headers))
         h2 { "Delete" }
         (deletion::form(&visit, "topic", name, &address::topic(name, &["delete"])))
     };
-    Ok(Page::new(name, body).of(Section::Topics))
+    let status = page.map_or_else(|refusal| refusal.status(), |_| StatusCode::OK);
+    Ok(Page::new(name, body).of(Section::Topics).with_status(status))
 }
 
 fn facts(topic: &TopicSettings) -> Markup {
@@ -74,7 +71,7 @@ fn facts(topic: &TopicSettings) -> Markup {
         dl.facts {
             (fact("Schema of events", &html! { (format!("{:?}", topic.input_schema)) }))
             @if topic.input_mapping.is_some() {
-                (fact("Input mapping", &html! { "its own; the settings have it" }))
+                (fact("Input mapping", &html! { "(see settings)" }))
             }
             (fact("Time to live", &topic.default_time_to_live.map_or_else(|| html! { "no bound" }, length)))
             (fact("Delivery log", &delivery_log(topic)))
@@ -94,7 +91,7 @@ fn delivery_log(topic: &TopicSettings) -> Markup {
     html! {
         @match topic.delivery_log {
             Some(mode) => (mode),
-            None => "as the installation has it",
+            None => "installation default",
         }
     }
 }

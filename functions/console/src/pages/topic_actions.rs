@@ -1,4 +1,4 @@
-//! What is done to a topic from its page: its keys, and its deletion.
+//! Actions of the page of a topic: its keys, and its deletion.
 
 use axum::response::Redirect;
 use maud::{Markup, html};
@@ -34,20 +34,29 @@ pub(crate) async fn regenerate(pages: Pages, visit: Visit, Path([topic, key]): P
 }
 
 /// Deletes a key of another tier.
-pub(crate) async fn delete_key(pages: Pages, Path([topic, key]): Path<2>) -> Result<Redirect, Page> {
+pub(crate) async fn delete_key(
+    pages: Pages,
+    visit: Visit,
+    Path([topic, key]): Path<2>,
+) -> Result<Redirect, Page> {
     let back = address::topic(&topic, &[]);
     let deleted = pages.api.delete(Target::new(&["topics", &topic, "keys", &key])).await;
     deleted.map_err(|refusal| refused(&refusal, &back))?;
-    Ok(Redirect::to(&after(&back, "key-deleted")))
+    Ok(Redirect::to(&after(&back, "key-deleted", visit.now)))
 }
 
 /// Deletes the topic.
-pub(crate) async fn delete(pages: Pages, Path([topic]): Path<1>, fields: Fields) -> Result<Redirect, Page> {
+pub(crate) async fn delete(
+    pages: Pages,
+    visit: Visit,
+    Path([topic]): Path<1>,
+    fields: Fields,
+) -> Result<Redirect, Page> {
     let back = address::topic(&topic, &[]);
     deletion::check(&fields, &topic, &back)?;
     let deleted = pages.api.delete(Target::new(&["topics", &topic])).await;
     deleted.map_err(|refusal| refused(&refusal, &back))?;
-    Ok(Redirect::to(&after(&address::page(&["topics"]), "deleted")))
+    Ok(Redirect::to(&after(&address::page(&["topics"]), "deleted", visit.now)))
 }
 
 fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str>) -> Page {

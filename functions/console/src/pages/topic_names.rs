@@ -1,13 +1,12 @@
 //! The topics that a form offers.
 
-use maud::{Markup, html};
+use maud::Markup;
 use posthaste_core::api::TopicPage;
 
 use crate::api::{Api, Refusal, Target};
 use crate::filters::Field;
 
-/// Most topics that a form offers. Each costs the API a read, so where there are more, the form asks for the
-/// name.
+/// Most topics that a form offers. Each costs the API a read.
 const TOPICS_SHOWN_MAX: usize = 50;
 
 /// The names of the topics, as far as a form offers them.
@@ -40,12 +39,12 @@ impl TopicNames {
         }
     }
 
-    /// The field for the topic.
+    /// The field for the topic. It takes other names too: a topic that was deleted may still have dead
+    /// letters and records in the log.
     pub(crate) fn field(&self, none: &str, value: Option<&str>, refusal: Option<&Refusal>) -> Markup {
         let same = |name: &&String| value.is_some_and(|value| name.eq_ignore_ascii_case(value));
         let value = self.names.iter().find(same).map(String::as_str).or(value);
-        let field = Field { name: "topic", label: "Topic", value, example: "orders", refusal };
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
-        html! { @if self.has_more { (field.text()) } @else { (field.choice(none, &names)) } }
+        Field { name: "topic", label: "Topic", value, example: none, refusal }.suggesting(&names)
     }
 }

@@ -10,10 +10,11 @@ use crate::asked::Query;
 use crate::console::Pages;
 use crate::filters::{Field, ROWS_MAX, pager_of};
 use crate::page::{Answer, Page, Section};
-use crate::parts::{PageQuery, done, duration};
+use crate::parts::{DoneAsked, duration};
 use crate::shown::{foreign, number, time};
 use crate::table::Column::{self, Number, Text};
 use crate::table::table;
+use crate::visit::Visit;
 
 /// The columns.
 const COLUMNS: [Column; 6] = [
@@ -25,13 +26,14 @@ const COLUMNS: [Column; 6] = [
     Text("Last written"),
 ];
 
-/// What was done before the page.
+/// The notices of actions.
 const DONE: [(&str, &str); 1] = [("deleted", "The topic was deleted.")];
 
 /// The filter of the list.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct TopicSearch {
     prefix: Option<String>,
+    cursor: Option<String>,
 }
 
 impl TopicSearch {
@@ -50,21 +52,22 @@ impl TopicSearch {
 /// The page.
 pub(crate) async fn topics(
     pages: Pages,
-    Query(query): Query<PageQuery>,
+    visit: Visit,
+    Query(done): Query<DoneAsked>,
     Query(search): Query<TopicSearch>,
 ) -> Answer {
     let prefix = search.prefix.as_deref();
     let target = Target::new(&["topics"]).query("prefix", prefix).query("limit", Some(ROWS_MAX));
-    let page: TopicPage = pages.api.get(target.query("cursor", query.cursor.as_ref())).await?;
+    let page: TopicPage = pages.api.get(target.query("cursor", search.cursor.as_ref())).await?;
     let is_empty = page.topics.is_empty() && page.unreadable.is_empty();
     let list = Address::new(&["topics"]).query("prefix", prefix);
     let body = html! {
-        (done(query.done.as_deref(), &DONE))
+        (done.notice(visit.now, &DONE))
         div.actions { a.button.primary href=(address::page(&["topics", address::NEW])) { "New topic" } }
         @if !is_empty || prefix.is_some() { (search.form()) }
         @if is_empty {
             p.empty {
-                @if query.cursor.is_some() { "There are no more topics." }
+                @if search.cursor.is_some() { "There are no more topics." }
                 @else if prefix.is_some() { "No topic has a name that begins like this." }
                 @else { "There is no topic yet. Producers publish to a topic, so make one first." }
             }
@@ -72,7 +75,7 @@ pub(crate) async fn topics(
             (unreadable(&page.unreadable))
             @if !page.topics.is_empty() { (table("Topics", &COLUMNS, page.topics.iter().map(row))) }
         }
-        (pager_of(&list, query.cursor.as_deref(), page.cursor.as_deref()))
+        (pager_of(&list, search.cursor.as_deref(), page.cursor.as_deref()))
     };
     Ok(Page::new("Topics", body).of(Section::Topics))
 }

@@ -1,9 +1,15 @@
 //! The pages of dead letters.
 
+mod record;
+
+use std::time::Duration;
+
+use posthaste_core::stored::ReplayRecord;
 use serde_json::{Value, json};
 
 use super::World;
-use super::logged::HOSTILE;
+
+const RECORD: &str = "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
 
 const LIST: &str = "/console/dead-letters?topic=Orders&subscription=Billing";
 
@@ -56,43 +62,6 @@ async fn filters_hold_and_mistakes_are_named() {
 }
 
 #[tokio::test]
-async fn a_record_is_shown_as_it_is_stored() {
-    let world = world().await;
-    let key = "ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
-    let page = world.get(&format!("/console/dead-letters/record?object={key}&index=1")).await;
-    page.has(&["order-2", "&quot;deadletterreason&quot;: &quot;TimeToLiveExceeded&quot;", "Event before"]);
-    page.has(&["/console/topics/ORDERS/events/order-2", "number 2"]).has_not(&["Next event"]);
-    world.get(&format!("/console/dead-letters/record?object={key}&id=order-2")).await.has(&["number 2"]);
-    let page = world.get("/console/dead-letters/record?object=ORDERS%2FBILLING%2Fx").await;
-    assert_eq!(page.status, 404);
-    world
-        .get(&format!("/console/dead-letters/record?object={key}&index=2"))
-        .await
-        .has(&["no event of this number"]);
-    world.dead_letters.write("MALFORMED/2023/11/14/22/x", "<b>not JSON");
-    let page = world.get("/console/dead-letters/record?object=MALFORMED%2F2023%2F11%2F14%2F22%2Fx").await;
-    page.has(&["&lt;b&gt;not JSON", "not an array of dead letters"]);
-}
-
-#[tokio::test]
-async fn a_hostile_or_large_record_is_text_and_cut() {
-    let world = World::with_billing().await;
-    let mut letters: Vec<_> = HOSTILE.iter().map(|text| letter(text, "EndpointGone")).collect();
-    letters.push(json!({ "id": "large", "deadletterreason": "x", "data": "\"\u{202e}".repeat(500_000) }));
-    world.write_letters("a", &letters.into());
-    let mut pages = vec![world.get("/console/dead-letters").await];
-    for index in 0..5 {
-        let url = "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
-        pages.push(world.get(&format!("{url}&index={index}")).await);
-    }
-    for page in &pages {
-        page.has(&[]).has_not(&["<script>", "<img", "\u{202e}", r#"href="javascript"#]);
-        assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
-    }
-    pages[5].has(&["Only the beginning is shown"]);
-}
-
-#[tokio::test]
 async fn a_replay_is_counted_first_and_then_started() {
     let world = world().await;
     let action = "/console/dead-letters/replay";
@@ -141,7 +110,7 @@ async fn dead_letters_are_resolved_or_deleted_after_a_dry_run() {
     preview.has(&["<strong>2</strong> dead letters would be resolved", "Resolve these dead letters"]);
     world.get(LIST).await.has(&["order-1"]);
     let done = world.send_form(&preview, resolve, &acting).await;
-    assert_eq!((done.status, done.location()), (303, &*format!("{LIST}&done=resolved")));
+    assert_eq!((done.status, done.page_after()), (303, &*format!("{LIST}&done=resolved")));
     world.get(done.location()).await.has(&["The dead letters are resolved"]).has_not(&["order-1"]);
     let all = format!("{LIST}&includeResolved=true");
     world.get(&all).await.has(&["order-1", r#"<span class="badge good">resolved</span>"#]);
@@ -152,4 +121,83 @@ async fn dead_letters_are_resolved_or_deleted_after_a_dry_run() {
     assert_eq!(done.status, 303);
     world.get(&all).await.has_not(&["order-1"]);
     world.get(&format!("{LIST}&done=%3Cb%3E")).await.has_not(&["role=\"status\""]);
+}
+
+#[tokio::test]
+async fn what_is_written_after_a_dry_run_is_left_as_it_is() {
+    let owner = [("topic", "Orders"), ("subscription", "Billing"), ("includeFormer", "true")];
+    for end in ["resolve", "delete"] {
+        let world = world().await;
+        let action = format!("/console/dead-letters/{end}");
+        let preview = world.post(LIST, &action, &owner).await;
+        preview.has(&["<strong>2</strong>"]);
+        let until = preview.field("until");
+        world.clock.advance(Duration::from_mins(2));
+        world.write_letters("b", &json!([letter("order-3", "EndpointGone")]));
+        let acting = [&owner[..], &[("until", &*until), ("step", "act")]].concat();
+        let done = world.send_form(&preview, &action, &acting).await;
+        assert_eq!(done.page_after(), format!("{LIST}&done={end}d"));
+        world.get(done.location()).await.has(&["order-3"]).has_not(&["order-1", "order-2"]);
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
+    let world = world().await;
+    let action = "/console/dead-letters/replay";
+    let owner = [("topic", "Orders"), ("subscription", "Billing")];
+    let earlier = [owner[0], owner[1], ("to", "2023-11-14T22:00:00Z")];
+    world.post(LIST, action, &earlier).await.has(&["nothing to send"]).has_not(&["name=\"until\""]);
+    let later = [owner[0], owner[1], ("to", "2033-11-14T22:00:00Z")];
+    let preview = world.post(LIST, action, &later).await;
+    let until = preview.field("until");
+    let started = [&later[..], &[("until", &*until), ("step", "start")]].concat();
+    assert_eq!(world.send_form(&preview, action, &started).await.status, 303);
+    let (_, record) = world.state.under("replays/").pop().unwrap();
+    let to = ReplayRecord::parse(&record).unwrap().request.to.unwrap();
+    assert_eq!((to.0.to_string(), to.0), (until, world.ago(0)));
+}
+
+#[tokio::test]
+async fn one_subscription_is_chosen_by_a_link_also_when_it_is_gone() {
+    let world = world().await;
+    let link =
+        r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing&amp;reason=EndpointGone""#;
+    world.get("/console/dead-letters?reason=EndpointGone").await.has(&[link, "Only this subscription"]);
+    world.get(LIST).await.has_not(&["Only this subscription"]);
+    let link = r#"href="/console/dead-letters?topic=ORDERS&amp;subscription=BILLING""#;
+    world.get(&format!("{RECORD}&index=0")).await.has(&[link]);
+    world.api.delete(crate::api::Target::new(&["topics", "Orders"])).await.unwrap();
+    let page = world.get("/console/dead-letters?topic=ORDERS&subscription=BILLING").await;
+    page.has(&["order-1", r#"value="ORDERS""#, "Show what to resolve"]);
+}
+
+#[tokio::test]
+async fn where_it_is_not_known_whether_an_action_happened_the_page_says_so() {
+    let world = world().await;
+    let owner = [("topic", "Orders"), ("subscription", "Billing"), ("step", "act")];
+    let starting = [owner[0], owner[1], ("step", "start")];
+    let (list, record) = (world.get(LIST).await, world.get(&format!("{RECORD}&index=0")).await);
+    world.state.write("topics/orders.json", "damaged");
+    let check = async |action: &str, fields: &[(&str, &str)], texts: &[&str]| {
+        let page = world.send_form(&list, action, fields).await;
+        assert_eq!(page.status, 500, "{}", page.html);
+        for text in [texts, &["Not known whether it was done", "before you try again"]].concat() {
+            assert!(page.html.contains(text), "{text:?} is missing in {}", page.html);
+        }
+    };
+    check("/console/dead-letters/resolve", &owner, &["whether dead letters were resolved"]).await;
+    check("/console/dead-letters/delete", &owner, &["whether dead letters were deleted"]).await;
+    let replays = "href=\"/console/replays\"";
+    check("/console/dead-letters/replay", &starting, &["whether the replay is stored", replays]).await;
+    let resent = [("subscription", "BILLING"), ("object", &*record.field("object")), ("index", "0")];
+    let action = "/console/topics/ORDERS/resend?id=order-1";
+    check(action, &resent, &["whether the event was sent again"]).await;
+    let pause = "/console/topics/Orders/subscriptions/Billing/pause";
+    check(pause, &[], &["whether this was done"]).await;
+    for action in ["resolve", "delete", "replay"] {
+        let page = world.send_form(&list, &format!("/console/dead-letters/{action}"), &owner[..2]).await;
+        assert_eq!(page.status, 500, "{}", page.html);
+        page.has_not(&["not known whether"]);
+    }
 }

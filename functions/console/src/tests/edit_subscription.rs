@@ -81,7 +81,7 @@ async fn a_secret_of_one_s_own_is_not_shown_again() {
     let form = world.get(NEW).await;
     let made = world.send_form(&form, NEW, &[("name", "crm"), ("text", text), ("step", "save")]).await;
     assert_eq!(
-        (made.status, made.location()),
+        (made.status, made.page_after()),
         (303, "/console/topics/orders/subscriptions/crm?done=created")
     );
 }
@@ -120,7 +120,7 @@ async fn the_present_settings_are_saved_as_they_are_shown() {
     let fields = |step| [("version", version.as_str()), ("text", text.as_str()), ("step", step)];
     world.send_form(&form, EDIT, &fields("check")).await.has(&["No visible change."]);
     let saved = world.send_form(&form, EDIT, &fields("save")).await;
-    assert_eq!((saved.status, saved.location()), (303, format!("{PAGE}?done=saved").as_str()));
+    assert_eq!((saved.status, saved.page_after()), (303, format!("{PAGE}?done=saved").as_str()));
     assert_eq!(world.get(EDIT).await.text(), text);
 }
 

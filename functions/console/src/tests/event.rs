@@ -1,9 +1,11 @@
 //! The page of one event.
 
+use std::collections::BTreeSet;
+
 use posthaste_core::delivery_log::{Kind, LogResult, Record};
 
-use super::World;
 use super::logged::{HOSTILE, again, delivered, refused, with_payload};
+use super::{Shown, World};
 use crate::address::Address;
 
 fn page_of(id: &str) -> String {
@@ -52,6 +54,10 @@ async fn a_dead_letter_leads_to_its_record() {
     let link =
         "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;id=order-1";
     world.get(&page_of("order-1")).await.has(&[link, "EndpointGone", "badge bad\">dead-lettered"]);
+    let letter = |id| serde_json::json!({ "id": id, "deadletterreason": "EndpointGone" });
+    world.write_letters("a", &serde_json::json!([letter("order-0"), letter("order-1")]));
+    let page = world.get(&link.replace("&amp;", "&")).await;
+    page.has(&["number 2", &page_of("order-1").replace("Orders", "ORDERS"), "Send this event again"]);
 }
 
 #[tokio::test]
@@ -126,6 +132,12 @@ async fn any_id_has_its_page_and_is_shown_as_text() {
     }
 }
 
+/// The keys of the deliveries on a page.
+fn keys_on(page: &Shown) -> BTreeSet<String> {
+    let lists = page.html.split("aria-label=\"Attempts of ").skip(1);
+    lists.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+}
+
 #[tokio::test]
 async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
     let world = World::with_billing().await;
@@ -140,9 +152,26 @@ async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
     records.extend((1..=60).map(|n| again(refused("order-2", world.ago(9)), n, world.ago(9))));
     world.log_records(&records);
     let page = world.get(&page_of("order-1")).await;
-    page.has(&["40 older deliveries are not shown"]);
+    page.has(&["40 older deliveries are on the next page"]);
     assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
-    world.get(&page_of("order-2")).await.has(&["10 older attempts are not shown", "Attempt 60"]);
+    let mut shown = keys_on(&page);
+    for skip in [20, 40] {
+        page.has(&["skip=20\" rel=\"next\""]);
+        shown.extend(keys_on(&world.get(&format!("{}?skip={skip}", page_of("order-1"))).await));
+    }
+    assert_eq!((shown.len(), world.get(&page_of("order-1")).await.html.contains("First page")), (60, false));
+    world.get(&format!("{}?skip=40", page_of("order-1"))).await.has(&["First page"]).has_not(&["Next page"]);
+    let page = world.get(&page_of("order-2")).await;
+    page.has(&[
+        "10 older attempts are not shown",
+        "Attempt 60",
+        "?subscription=Billing&amp;key=key-of-order-2\"",
+    ]);
+    let page = world.get(&format!("{}?key=key-of-order-2", page_of("order-2"))).await;
+    page.has(&["Attempt 60", "Attempt 11<", "?key=key-of-order-2&amp;skip=50\"", "Show all deliveries"]);
+    let page = world.get(&format!("{}?key=key-of-order-2&skip=50", page_of("order-2"))).await;
+    page.has(&["Attempt 10<", "Attempt 1<", "Show the newest attempts"])
+        .has_not(&["Attempt 11<", "older attempts"]);
 }
 
 #[tokio::test]

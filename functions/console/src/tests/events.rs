@@ -17,7 +17,7 @@ async fn the_only_topic_is_chosen_by_itself_and_the_newest_records_come_first() 
     world.log_records(&[refused("order-1", world.ago(60)), delivered("order-2", world.ago(30))]);
     let page = world.get("/console/events").await;
     page.has(&[
-        r#"<option value="Orders" selected>"#,
+        r#"value="Orders" placeholder="(choose a topic)" list="topic-words""#,
         r#"href="/console/topics/Orders/events/order-1""#,
         "order.paid",
         "Billing",
@@ -38,7 +38,8 @@ async fn filters_hold_and_keep_their_values() {
     let page = world.get("/console/events?topic=Orders&status=5xx&result=retry&type=order.paid&id=").await;
     page.has(&["order-1", r#"value="5xx""#, r#"<option value="retry" selected>"#]).has_not(&["order-2"]);
     let page = world.get("/console/events?topic=orders&webhookId=msg_key-of-order-2").await;
-    page.has(&["order-2", r#"<option value="Orders" selected>"#]).has_not(&["<bdi>order-1</bdi>"]);
+    page.has(&["order-2", r#"value="Orders" placeholder="(choose a topic)" list="topic-words""#])
+        .has_not(&["<bdi>order-1</bdi>"]);
     world.get("/console/events?subscription=audit").await.has(&["No record of this topic has these values"]);
 }
 
@@ -112,4 +113,18 @@ async fn ids_of_any_length_make_no_long_page() {
     let page = world.get("/console/events").await;
     page.has(&["webhookId=msg_"]);
     assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
+}
+
+#[tokio::test]
+async fn a_search_for_an_id_keeps_the_time_and_the_subscription() {
+    let world = World::with_billing().await;
+    world.log_records(&[delivered("order-1", world.ago(60))]);
+    let (from, to) = ("from=2023-11-14T22%3A13%3A00Z", "to=2023-11-14T22%3A13%3A10Z");
+    let sent = world.get(&format!("/console/events?id=order-1&subscription=Billing&{from}&{to}")).await;
+    let event = "/console/topics/Orders/events/order-1";
+    assert_eq!(sent.location(), format!("{event}?subscription=Billing&{from}&{to}"));
+    let page = world.get(sent.location()).await;
+    page.has(&["with these values", r#"name="subscription" value="Billing""#]).has_not(&["Attempt 1"]);
+    world.get(&format!("{event}?subscription=billing")).await.has(&["Attempt 1", "Only deliveries to"]);
+    world.get(&format!("{event}?subscription=audit")).await.has_not(&["Attempt 1"]);
 }

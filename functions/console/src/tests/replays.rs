@@ -43,9 +43,62 @@ async fn a_replay_is_shown_with_its_progress_and_cancelled() {
     let page = world.get(&path).await;
     page.has(&["1,234", "1,200", "What became of the queued events", "data-live", "7 events per second"]);
     let cancelled = world.post(&path, &format!("{path}/cancel"), &[]).await;
-    assert_eq!((cancelled.status, cancelled.location()), (303, &*format!("{path}?done=cancelled")));
+    assert_eq!((cancelled.status, cancelled.page_after()), (303, &*format!("{path}?done=cancelled")));
     let page = world.get(cancelled.location()).await;
     page.has(&["badge bad\">cancelled", "by an operator", "The replay is cancelled"]);
     page.has_not(&["Cancel this replay"]);
     assert_eq!(world.get("/console/replays/nothing").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_replay_that_had_ended_is_not_said_to_be_cancelled() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    let path = format!("/console/replays/{id}");
+    let page = world.get(&path).await;
+    let key = layout::replay(&id);
+    let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
+    let record = record.turned(posthaste_core::api::ReplayState::Done, None, world.ago(0));
+    world.state.write(&key, record.render());
+    let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
+    let page = world.get(sent.location()).await;
+    page.has(&["badge good\">done", "had ended before it could be cancelled"]);
+    page.has_not(&["The replay is cancelled"]);
+}
+
+#[tokio::test]
+async fn a_replay_that_may_be_cancelled_or_not_is_looked_at_again() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    let path = format!("/console/replays/{id}");
+    let page = world.get(&path).await;
+    world.state.write(&layout::replay(&id), "damaged");
+    let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
+    assert_eq!(sent.status, 500);
+    assert!(sent.html.contains("It is not known whether this was done"), "{}", sent.html);
+}
+
+#[tokio::test]
+async fn replays_are_filtered_by_topic_and_subscription() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    let page = world.get("/console/replays?topic=orders&subscription=BILLING").await;
+    page.has(&[&id, r#"value="Orders""#, r#"value="BILLING""#]);
+    world.get("/console/replays?subscription=audit").await.has(&["No replay has these values"]);
+    let page = world.get("/console/replays?topic=a%2Fb").await;
+    assert_eq!(page.status, 400);
+    assert!(page.html.contains(r#"id="topic-mistake""#), "{}", page.html);
+}
+
+#[tokio::test]
+async fn an_empty_page_does_not_say_that_there_is_no_replay() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    // The cursor of the key `replays/0`, which is before every record.
+    let page = world.get("/console/replays?cursor=cmVwbGF5cy8w").await;
+    page.has(&["There are no more replays", "First page"]).has_not(&["There is no replay", &id]);
+    // A cursor of the other list.
+    let page = world.get("/console/replays?active=true&cursor=cmVwbGF5cy8w").await;
+    assert_eq!(page.status, 400);
+    assert!(page.html.contains("not a cursor of this list"), "{}", page.html);
 }

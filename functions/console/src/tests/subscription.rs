@@ -1,5 +1,7 @@
 //! The page of a subscription, and what is done from it.
 
+use std::time::Duration;
+
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 
@@ -84,9 +86,11 @@ async fn only_what_the_state_allows_is_offered() {
     };
     assert_eq!(offered(&world.get(PAGE).await), "pause disable force test");
     let paused = act(&world, "pause").await;
-    assert_eq!((paused.status, paused.location()), (303, format!("{PAGE}?done=pause").as_str()));
+    assert_eq!((paused.status, paused.page_after()), (303, format!("{PAGE}?done=pause").as_str()));
     let page = world.get(paused.location()).await;
     assert_eq!(offered(page.has(&["The subscription is paused."])), "resume disable test");
+    world.clock.advance(Duration::from_secs(61));
+    world.get(paused.location()).await.has_not(&["The subscription is paused."]);
     act(&world, "resume").await;
     act(&world, "disable").await;
     assert_eq!(offered(&world.get(PAGE).await), "enable test");
@@ -164,7 +168,7 @@ async fn a_subscription_is_deleted_once_its_name_was_typed() {
     let delete = format!("{PAGE}/delete");
     assert_eq!(world.post(PAGE, &delete, &[("name", "")]).await.status, 400);
     let deleted = world.post(PAGE, &delete, &[("name", "billing")]).await;
-    assert_eq!(deleted.location(), "/console/topics/orders?done=subscription-deleted");
+    assert_eq!(deleted.page_after(), "/console/topics/orders?done=subscription-deleted");
     world.get(deleted.location()).await.has(&["The subscription was deleted.", "has no subscription"]);
 }
 

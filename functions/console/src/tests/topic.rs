@@ -5,6 +5,7 @@ use axum::http::Request;
 use serde_json::json;
 
 use super::World;
+use crate::api::Target;
 
 async fn with_orders() -> World {
     let world = World::signed_in().await;
@@ -58,7 +59,7 @@ async fn keys_are_shown_replaced_and_deleted_by_forms_alone() {
     let made = world.send_form(&keys, "/console/topics/Orders/keys/bulkKey1", &[]).await;
     made.has(&["/console/topics/Orders/keys/bulkKey1/delete"]);
     let deleted = world.send_form(&made, "/console/topics/Orders/keys/bulkKey1/delete", &[]).await;
-    assert_eq!((deleted.status, deleted.location()), (303, "/console/topics/Orders?done=key-deleted"));
+    assert_eq!((deleted.status, deleted.page_after()), (303, "/console/topics/Orders?done=key-deleted"));
     let refused = world.send_form(&made, "/console/topics/Orders/keys/key1/delete", &[]).await;
     assert_eq!(refused.status, 400);
     world.get(page).await.has_not(&[&first, &key(&made.html, "bulkKey1")]);
@@ -91,7 +92,7 @@ async fn a_topic_is_edited_by_its_difference() {
     back.has(&["defaultTimeToLive: PT1H"]);
     let saved =
         world.send_form(&review, edit, &[("version", &version), ("text", text), ("step", "save")]).await;
-    assert_eq!((saved.status, saved.location()), (303, "/console/topics/Orders?done=saved"));
+    assert_eq!((saved.status, saved.page_after()), (303, "/console/topics/Orders?done=saved"));
     world.get(saved.location()).await.has(&["The topic was saved.", "PT1H", "/subscriptions/billing"]);
 }
 
@@ -141,7 +142,7 @@ async fn a_topic_is_deleted_once_its_name_was_typed() {
     assert_eq!(refused.status, 400);
     world.get(page).await.has(&["billing"]);
     let deleted = world.post(page, delete, &[("name", "orders ")]).await;
-    assert_eq!((deleted.status, deleted.location()), (303, "/console/topics?done=deleted"));
+    assert_eq!((deleted.status, deleted.page_after()), (303, "/console/topics?done=deleted"));
     world.get(deleted.location()).await.has(&["The topic was deleted.", "There is no topic yet"]);
     assert_eq!(world.get(page).await.status, 404);
 }
@@ -152,4 +153,36 @@ async fn a_topic_called_new_has_a_page() {
     world.put(&["topics", "new"], json!({})).await;
     world.get("/console/topics").await.has(&["href=\"/console/topics/New\""]);
     world.get("/console/topics/New").await.has(&["<bdi>new</bdi></h1>", "/topics/new/events"]);
+}
+
+#[tokio::test]
+async fn its_subscriptions_are_filtered_by_name_and_state_and_the_filters_stay() {
+    let world = with_orders().await;
+    let crm = json!({ "endpoint": { "url": "https://crm.example/" } });
+    world.put(&["topics", "orders", "subscriptions", "crm"], crm).await;
+    let page = world.get("/console/topics/orders?prefix=BI&state=Active").await;
+    page.has(&["/subscriptions/billing\"", r#"value="BI""#, r#"<option value="Active" selected>"#]);
+    page.has_not(&["/subscriptions/crm\""]);
+    world.get("/console/topics/orders?state=Paused").await.has(&["No subscription has these values"]);
+    let page = world.get("/console/topics/orders?prefix=a%2Fb").await;
+    assert_eq!(page.status, 400);
+    assert!(page.html.contains(r#"id="prefix-mistake""#), "{}", page.html);
+}
+
+#[tokio::test]
+async fn an_empty_list_of_subscriptions_keeps_its_place_on_the_page() {
+    let world = with_orders().await;
+    // The cursor of the name `zzz`.
+    let page = world.get("/console/topics/orders?cursor=enp6").await;
+    page.has(&["There are no more subscriptions", "First page"]).has_not(&["has no subscription"]);
+    world.api.delete(Target::new(&["topics", "orders", "subscriptions", "billing"])).await.unwrap();
+    let page = world.get("/console/topics/orders").await;
+    page.has(&[r#"<section id="subscriptions" data-live"#, "Make the first subscription"]);
+}
+
+#[tokio::test]
+async fn a_topic_without_a_delivery_log_of_its_own_has_the_installation_s() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "Plain"], json!({})).await;
+    world.get("/console/topics/Plain").await.has(&["<dd>installation default</dd>"]);
 }

@@ -57,7 +57,7 @@ async fn a_new_topic_leads_to_its_first_subscription() {
     let world = World::signed_in().await;
     let fields = [("name", "orders"), ("text", "inputSchema: EventGrid\r\ndefaultTimeToLive: P1D\r\n")];
     let made = world.post("/console/topics/new", "/console/topics/new", &fields).await;
-    assert_eq!((made.status, made.location()), (303, "/console/topics/orders?done=created"));
+    assert_eq!((made.status, made.page_after()), (303, "/console/topics/orders?done=created"));
     world.get(made.location()).await.has(&[
         "The topic was created.",
         "EventGrid",

@@ -1,19 +1,26 @@
 //! Replays in lists.
 
+use std::pin::pin;
+
 use axum::extract::State;
-use futures_util::TryStreamExt;
+use futures_util::{Stream, TryStreamExt, stream};
 use posthaste_core::api::{ReplayPage, ReplayState, ReplayView};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
-use posthaste_ports::{ObjectStore, PortError, Ports};
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::pages;
 use serde::Deserialize;
 
 use super::parse;
 use crate::answer::{Answer, ApiError, JsonResponse, listed};
 use crate::document::{BadRequests, Problems};
+use crate::events::LIST_TIME_MAX;
 use crate::extract::Query;
 use crate::manage::{Manage, Managed};
-use crate::paging::{Page, cursor};
+use crate::paging::{Page, bad_cursor, cursor};
+
+/// Most records that a page reads, so that it ends even if the clock stands still.
+const READS_MAX: usize = 2_000;
 
 /// The query of replays.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -26,6 +33,12 @@ pub(crate) struct ReplayQuery {
     /// Whether those that have ended are left out. False when left out.
     #[serde(default)]
     active: bool,
+    /// Only replays of this topic, in any case.
+    #[param(value_type = Option<String>)]
+    topic: Option<TopicName>,
+    /// Only replays to subscriptions of this name, in any case.
+    #[param(value_type = Option<String>)]
+    subscription: Option<SubscriptionName>,
     /// Most items on the page. 100 when left out.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -33,28 +46,39 @@ pub(crate) struct ReplayQuery {
     cursor: Option<String>,
 }
 
-/// The keys of a page's records or markers, and the key at its end if another page follows.
-type Keys = (Vec<String>, Option<String>);
+impl ReplayQuery {
+    fn takes(&self, replay: &ReplayView) -> bool {
+        // A replay that has just ended may still have its marker.
+        (!self.active || is_active(replay.state))
+            && self.topic.as_ref().is_none_or(|topic| topic.folded() == replay.topic.folded())
+            && self.subscription.as_ref().is_none_or(|name| name.folded() == replay.subscription.folded())
+    }
+}
 
 /// List replays
 ///
-/// The oldest first, or the newest. A replay is kept for 30 days.
+/// The oldest first, or the newest. A replay is kept for 30 days. Replays are read for a few seconds; `cursor`
+/// says where to go on.
 #[utoipa::path(get, path = "/replays", tag = "dead letters", params(ReplayQuery),
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
 pub(crate) async fn list_replays<P: Ports>(
     State(manage): Managed<P>,
     Query(query): Query<ReplayQuery>,
 ) -> Answer<ReplayPage> {
-    let page = Page::parse(query.limit, query.cursor.as_deref())?;
+    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     // Each replay that has not ended has a marker, so that the records of the others need not be read.
     let of = if query.active { layout::REPLAYING } else { layout::REPLAYS };
-    let listing =
-        if query.newest_first { manage.newest(of, page).await? } else { manage.oldest(of, page).await? };
-    let (keys, next) = listing;
-    let mut replays = manage.shown_replays(&keys).await?;
-    // A replay that has just ended may still have its marker.
-    replays.retain(|replay| !query.active || is_active(replay.state));
-    Ok(JsonResponse::new(ReplayPage { replays, cursor: next.as_deref().map(cursor) }))
+    if after.as_ref().is_some_and(|after| !after.starts_with(of)) {
+        return Err(bad_cursor().into());
+    }
+    let page = if query.newest_first {
+        let keys = manage.newest(of, after).await?;
+        manage.replays(stream::iter(keys.into_iter().map(Ok)), &query, items).await?
+    } else {
+        let keys = pages::objects(&manage.state, of, after).map_ok(|meta| meta.key);
+        manage.replays(keys, &query, items).await?
+    };
+    Ok(JsonResponse::new(page))
 }
 
 const fn is_active(state: ReplayState) -> bool {
@@ -62,34 +86,43 @@ const fn is_active(state: ReplayState) -> bool {
 }
 
 impl<P: Ports> Manage<P> {
-    async fn oldest(&self, of: &str, Page { items, after }: Page) -> Result<Keys, PortError> {
-        let listing = self.state.list(of, after.as_deref(), items).await?;
-        Ok((listing.objects.into_iter().map(|meta| meta.key).collect(), listing.next_after))
-    }
-
-    /// The last keys before the page's beginning. Every key is listed, a thousand in a request; of the
-    /// records, those of the page alone are read.
-    async fn newest(&self, of: &str, Page { items, after: before }: Page) -> Result<Keys, PortError> {
+    /// The keys before the page's beginning, the last first. Every key is listed, a thousand in a request; of
+    /// the records, those of the page alone are read.
+    async fn newest(&self, of: &str, before: Option<String>) -> Result<Vec<String>, PortError> {
         let mut keys: Vec<_> =
             pages::objects(&self.state, of, None).map_ok(|meta| meta.key).try_collect().await?;
         keys.retain(|key| before.as_ref().is_none_or(|before| key < before));
-        let rest = keys.len().saturating_sub(items);
-        let mut page = keys.split_off(rest);
-        page.reverse();
-        let next = page.last().filter(|_| rest > 0).cloned();
-        Ok((page, next))
+        keys.reverse();
+        Ok(keys)
     }
 
-    /// The replays of these records or markers. One that is gone is left out; one that cannot be read is
-    /// logged too.
-    async fn shown_replays(&self, keys: &[String]) -> Result<Vec<ReplayView>, ApiError> {
-        let mut replays = Vec::new();
-        for key in keys {
-            let marked = key.strip_prefix(layout::REPLAYING);
-            let Some(id) = marked.or_else(|| layout::replay_of(key)) else { continue };
-            let object = listed(self.state.get(&layout::replay(id)).await)?;
-            replays.extend(parse(id, object).ok().map(|replay| replay.shown()));
+    /// The page of the replays of these records or markers.
+    async fn replays(
+        &self,
+        keys: impl Stream<Item = Result<String, PortError>>,
+        query: &ReplayQuery,
+        items: usize,
+    ) -> Result<ReplayPage, ApiError> {
+        let (mut keys, end) = (pin!(keys), self.clock.monotonic() + LIST_TIME_MAX);
+        let (mut replays, mut last, mut reads) = (Vec::new(), None, 0);
+        while let Some(key) = keys.try_next().await? {
+            let is_late = reads > 0 && self.clock.monotonic() >= end;
+            if replays.len() == items || reads == READS_MAX || is_late {
+                return Ok(ReplayPage { replays, cursor: last });
+            }
+            reads += 1;
+            replays.extend(self.shown_replay(&key).await?.filter(|replay| query.takes(replay)));
+            last = Some(cursor(&key));
         }
-        Ok(replays)
+        Ok(ReplayPage { replays, cursor: None })
+    }
+
+    /// The replay of this record or marker. One that is gone is left out; one that cannot be read is logged
+    /// too.
+    async fn shown_replay(&self, key: &str) -> Result<Option<ReplayView>, ApiError> {
+        let marked = key.strip_prefix(layout::REPLAYING);
+        let Some(id) = marked.or_else(|| layout::replay_of(key)) else { return Ok(None) };
+        let object = listed(self.state.get(&layout::replay(id)).await)?;
+        Ok(parse(id, object).ok().map(|replay| replay.shown()))
     }
 }

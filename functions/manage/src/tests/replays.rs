@@ -343,3 +343,49 @@ async fn a_store_that_fails_is_unavailable() {
     api.get("/replays").await.problem(503, "unavailable");
     api.get(&format!("/replays/{id}")).await.problem(503, "unavailable");
 }
+
+#[tokio::test]
+async fn replays_are_selected_by_topic_and_subscription_over_all_pages() {
+    let api = api().await;
+    assert_eq!(api.put("/topics/orders/subscriptions/audit", super::billing()).await.status, 201);
+    let of_audit = "/topics/orders/subscriptions/audit/dead-letters/replay";
+    for path in [REPLAY, of_audit, of_audit, REPLAY] {
+        assert_eq!(api.call("POST", path, &[], "").await.status, 202);
+        api.clock.advance(Duration::from_secs(1));
+    }
+    let names = async |query: &str| {
+        let page = api.get(&format!("/replays?{query}")).await.json();
+        let replays = page["replays"].as_array().unwrap().iter();
+        let names: Vec<_> = replays.map(|it| it["subscription"].as_str().unwrap().to_owned()).collect();
+        (names, page["cursor"].as_str().map(str::to_owned))
+    };
+    assert_eq!(names("topic=ORDERS&subscription=AUDIT").await.0, ["audit", "audit"]);
+    for order in ["", "&newestFirst=true"] {
+        let (first, cursor) = names(&format!("subscription=billing&limit=1{order}")).await;
+        let next = format!("subscription=billing&limit=1{order}&cursor={}", cursor.unwrap());
+        assert_eq!(
+            (first, names(&next).await),
+            (vec!["Billing".to_owned()], (vec!["Billing".to_owned()], None))
+        );
+    }
+    assert!(names("topic=other").await.0.is_empty());
+    for member in ["topic", "subscription"] {
+        let problem = api.get(&format!("/replays?{member}=a%2Fb")).await.problem(400, "about:blank");
+        assert_eq!(problem["member"], member);
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_active_replays_is_none_of_all_replays() {
+    let api = api().await;
+    for _ in 0..2 {
+        assert_eq!(ask(&api, json!({})).await.status, 202);
+        api.clock.advance(Duration::from_secs(1));
+    }
+    for (of, other) in [("active=true", "active=false"), ("newestFirst=true", "newestFirst=true&active=true")]
+    {
+        let cursor = api.get(&format!("/replays?{of}&limit=1")).await.json()["cursor"].clone();
+        let url = format!("/replays?{other}&cursor={}", cursor.as_str().unwrap());
+        assert_eq!(api.get(&url).await.problem(400, "about:blank")["member"], "cursor");
+    }
+}

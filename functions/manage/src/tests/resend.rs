@@ -191,15 +191,22 @@ async fn a_large_event_is_sent_again_while_its_stored_payload_lasts() {
 
 /// Writes the dead letter of an event. Answers its object's key.
 fn bury(api: &Api, id: &str) -> String {
-    let (topic, subscription) = (topic_name("Orders"), subscription_name("Billing"));
-    let (payload, at) = (Bytes::from(event(id)), before(0));
-    let delivery =
-        delivery((topic.clone(), subscription.clone()), "k", [EventPayload::Inline(payload.clone())], at);
-    let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
-    let letter = DeadLetter { reason, delivery, storage: None, object: None, dropped: false };
+    bury_all(api, id, &[event(id)])
+}
+
+/// Writes the dead letters of events into one object. Answers its key.
+fn bury_all(api: &Api, name: &str, events: &[String]) -> String {
+    let (topic, subscription, at) = (topic_name("Orders"), subscription_name("Billing"), before(0));
     let mut gathered = Gathered::default();
-    gathered.push(&dead_letter(&letter, &letter.delivery.events[0], &payload));
-    let key = layout::dead_letter(&topic, &subscription, at, id);
+    for event in events {
+        let payload = Bytes::from(event.clone());
+        let delivery =
+            delivery((topic.clone(), subscription.clone()), "k", [EventPayload::Inline(payload.clone())], at);
+        let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
+        let letter = DeadLetter { reason, delivery, storage: None, object: None, dropped: false };
+        gathered.push(&dead_letter(&letter, &letter.delivery.events[0], &payload));
+    }
+    let key = layout::dead_letter(&topic, &subscription, at, name);
     api.dead_letters.write(&key, gathered.finish());
     key
 }
@@ -266,4 +273,60 @@ async fn a_store_that_fails_is_a_problem_and_nothing_is_queued() {
     api.log.fail(ErrorKind::TimedOut);
     resend(&api, "1", json!({})).await.problem(503, "unavailable");
     assert_eq!(queued(&api), None);
+}
+
+/// Event 1 from this source.
+fn event_from(source: &str) -> String {
+    json!({ "specversion": "1.0", "id": "1", "source": source, "type": "order.paid" }).to_string()
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_sent_by_its_place_although_its_id_repeats() {
+    let api = Api::with_billing().await;
+    let events = ["/a", "/b"].map(event_from);
+    let object = bury_all(&api, "x", &events);
+    write(&api, &[with_payload(delivered("1", 5))]);
+    for (index, event) in events.into_iter().enumerate() {
+        let answer = resend(&api, "1", json!({ "deadLetter": { "object": object, "index": index } })).await;
+        assert_eq!(answer.status, 202, "{:?}", answer.body);
+        let note = answer.json()["note"].as_str().unwrap().to_owned();
+        assert!(note.contains("does not say whose dead letter this is"), "{note}");
+        let entry = queued(&api).unwrap().events.remove(0);
+        assert_eq!(entry.payload, EventPayload::Inline(Bytes::from(event)));
+        let letter = entry.marks.letter.unwrap();
+        assert_eq!((letter.object, letter.index), (object.clone(), index));
+    }
+}
+
+#[tokio::test]
+async fn a_dead_letter_keeps_the_webhook_id_of_its_delivery() {
+    let api = Api::with_billing().await;
+    let object = bury(&api, "1");
+    let written = Record { kind: Kind::DeadLettered, dead_letter_object: Some(object.clone()), ..dead("1") };
+    let newer = Record { delivery_key: "newer".to_owned(), ..with_payload(delivered("1", 5)) };
+    write(
+        &api,
+        &[refused("1", 30), another(written, 1), Record { origin: Origin::First, ..another(newer, 2) }],
+    );
+    let answer = resend(&api, "1", json!({ "deadLetter": { "object": object, "index": 0 } })).await;
+    assert_eq!((answer.status, &answer.json()["webhookId"]), (202, &json!("msg_key-of-1")));
+    assert_eq!(queued(&api).unwrap().events[0].payload, EventPayload::Inline(Bytes::from(event("1"))));
+}
+
+#[tokio::test]
+async fn a_place_without_the_dead_letter_sends_nothing() {
+    let api = Api::with_billing().await;
+    let object = bury(&api, "1");
+    let check = async |id: &str, place: Value, status: u16| {
+        let answer = resend(&api, id, json!({ "deadLetter": place })).await;
+        assert_eq!(answer.status, status, "{place}: {:?}", answer.body);
+    };
+    check("1", json!({ "object": object, "index": 1 }), 404).await;
+    check("2", json!({ "object": object, "index": 0 }), 404).await;
+    check("1", json!({ "object": "ORDERS/BILLING/x", "index": 0 }), 404).await;
+    check("1", json!({ "object": "ORDERS/OTHER/x", "index": 0 }), 400).await;
+    check("1", json!({ "object": object }), 400).await;
+    let both = json!({ "key": "k", "deadLetter": { "object": object, "index": 0 } });
+    assert_eq!(resend(&api, "1", both).await.problem(400, "bad-settings")["member"], "key");
+    assert!(queued(&api).is_none());
 }

@@ -87,6 +87,28 @@ async fn subscriptions_are_listed_page_by_page_without_regard_to_case() {
 }
 
 #[tokio::test]
+async fn subscriptions_are_selected_by_the_beginning_of_their_names_and_by_state() {
+    let api = Api::with_billing().await;
+    for name in ["bills", "audit"] {
+        api.put(&format!("/topics/orders/subscriptions/{name}"), billing()).await;
+    }
+    api.call("POST", "/topics/orders/subscriptions/bills/pause", &[], "").await;
+    let names = async |query: &str| {
+        let page = api.get(&format!("/topics/orders/subscriptions?{query}")).await.json();
+        let all = page["subscriptions"].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("prefix=BILL").await, ["Billing", "bills"]);
+    assert_eq!(names("prefix=bill&state=Active").await, ["Billing"]);
+    assert_eq!(names("state=Paused&limit=1").await, ["bills"]);
+    assert!(names("state=Failed").await.is_empty());
+    for (query, member) in [("prefix=a/b", "prefix"), ("state=Bored", "state")] {
+        let url = format!("/topics/orders/subscriptions?{query}");
+        assert_eq!(api.get(&url).await.problem(400, "about:blank")["member"], member);
+    }
+}
+
+#[tokio::test]
 async fn writers_at_the_same_moment_lose_nothing() {
     let api = Api::with_billing().await;
     let other = Api::over(api.state.clone(), api.dead_letters.clone());

@@ -11,6 +11,20 @@ pub struct ResendRequest {
     /// the id to several events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The dead letter that is sent, as a list of dead letters names it; not beside `key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub dead_letter: Option<DeadLetterPlace>,
+}
+
+/// The place of a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadLetterPlace {
+    /// The key of its object.
+    pub object: String,
+    /// Its place in the object, from 0.
+    pub index: usize,
 }
 
 /// The new delivery of an event that is sent again.

@@ -1,4 +1,4 @@
-//! What an operator can do about the dead letters of a subscription: the forms that begin with a dry run.
+//! The actions on the dead letters of a subscription: forms that begin with a dry run.
 
 use maud::{Markup, html};
 

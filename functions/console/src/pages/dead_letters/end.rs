@@ -12,15 +12,17 @@ use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
 use crate::asked::Fields;
 use crate::console::Pages;
+use crate::doubt::{hint, title};
 use crate::filters::hidden;
 use crate::page::{Page, Section, form_token, problem};
+use crate::parts::after;
 use crate::shown::{foreign, number};
 use crate::visit::Visit;
 
 /// The field, and its value, of the form that acts.
 const STEP: (&str, &str) = ("step", "act");
 
-/// What becomes of the dead letters, in words.
+/// An end of dead letters, in words.
 #[derive(Debug, Clone, Copy)]
 struct End {
     verb: &'static str,
@@ -30,9 +32,10 @@ struct End {
 const RESOLVE: End = End { verb: "resolve", done: "resolved" };
 const DELETE: End = End { verb: "delete", done: "deleted" };
 
-/// What a form asks for.
+/// The request of a form.
 struct Asked {
     end: End,
+    is_dry_run: bool,
     search: DeadLetterSearch,
     include_former: bool,
     /// The place where an earlier request stopped.
@@ -50,15 +53,17 @@ pub(crate) async fn delete(pages: Pages, visit: Visit, fields: Fields) -> Result
 }
 
 async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Response, Page> {
+    let is_dry_run = fields.get(STEP.0) != STEP.1;
+    let search = DeadLetterSearch::of(fields);
     let asked = Asked {
         end,
-        search: DeadLetterSearch::of(fields),
+        is_dry_run,
+        search: if is_dry_run { search.until(visit.now) } else { search },
         include_former: fields.get("includeFormer") == "true",
         cursor: fields.get("cursor").to_owned(),
     };
-    let is_dry_run = fields.get(STEP.0) != STEP.1;
     let Some(target) = asked.target() else { return Err(asked.refused(&Refusal::default())) };
-    let sent = api.send::<ResolveAnswer>(Method::POST, target, None, &asked.body(is_dry_run)).await;
+    let sent = api.send::<ResolveAnswer>(Method::POST, target, None, &asked.body()).await;
     let answer = sent.map_err(|refusal| asked.refused(&refusal))?.body;
     if is_dry_run {
         return Ok(asked.preview(&answer, visit).into_response());
@@ -66,8 +71,8 @@ async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Resp
     if answer.cursor.is_some() || !answer.failures.is_empty() {
         return Ok(asked.so_far(&answer, visit).into_response());
     }
-    let done = asked.search.address(None).query("done", Some(end.done));
-    Ok(Redirect::to(&done.to_string()).into_response())
+    let list = asked.search.address(None).to_string();
+    Ok(Redirect::to(&after(&list, end.done, visit.now)).into_response())
 }
 
 impl Asked {
@@ -76,9 +81,9 @@ impl Asked {
         Some(Target::new(&["topics", topic, "subscriptions", name, "dead-letters", self.end.verb]))
     }
 
-    fn body(&self, is_dry_run: bool) -> Map<String, Value> {
+    fn body(&self) -> Map<String, Value> {
         let mut body = self.search.body();
-        body.insert("dryRun".to_owned(), is_dry_run.into());
+        body.insert("dryRun".to_owned(), self.is_dry_run.into());
         body.insert("includeFormer".to_owned(), self.include_former.into());
         if !self.cursor.is_empty() {
             body.insert("cursor".to_owned(), self.cursor.as_str().into());
@@ -95,6 +100,7 @@ impl Asked {
                 " dead letters would be " (self.end.done) "."
             }
             (self.counts(answer))
+            (self.search.until_hint())
             div.actions {
                 @if answer.events > 0 {
                     (self.form(visit, None, &format!("{} these dead letters", self.title())))
@@ -166,16 +172,24 @@ impl Asked {
         if self.end.done == DELETE.done { "Delete" } else { "Resolve" }
     }
 
+    fn whether(&self) -> &'static str {
+        if self.end.done == DELETE.done { "dead letters were deleted" } else { "dead letters were resolved" }
+    }
+
     fn refused(&self, refusal: &Refusal) -> Page {
+        let list = self.search.address(None).to_string();
         let body = html! {
             @if self.search.owner().is_some() {
                 (problem(refusal))
+                @if !self.is_dry_run { (hint(refusal, self.whether(), &list, "the dead letters")) }
             } @else {
                 p { "Choose a topic and a subscription first." }
             }
             p { (self.back()) }
         };
         let status = if refusal.status == 0 { StatusCode::BAD_REQUEST } else { refusal.status() };
-        Page::new("Nothing was changed", body).of(Section::DeadLetters).with_status(status)
+        let unchanged = "Nothing was changed";
+        let title = if self.is_dry_run { unchanged } else { title(refusal, unchanged) };
+        Page::new(title, body).of(Section::DeadLetters).with_status(status)
     }
 }

@@ -1,11 +1,15 @@
 //! One dead letter, as it is stored.
 
+use bytes::Bytes;
 use maud::{Markup, html};
+use posthaste_core::delivery_log::log_text;
 use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters};
 use posthaste_core::stored::layout;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::places::{Place, several};
+use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::api::Target;
 use crate::asked::Query;
@@ -37,24 +41,51 @@ pub(super) fn record_address(object: &str, index: usize) -> Address {
 pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<RecordAsked>) -> Answer {
     let (_, bytes) = pages.api.bytes(Target::new(&["dead-letters", &asked.object])).await?;
     let letters = shown_letters(&bytes).unwrap_or_default();
-    let records: Vec<&RawValue> = serde_json::from_slice(&bytes).unwrap_or_default();
-    let index = asked.index.or_else(|| place_of(asked.id.as_deref()?, &letters)).unwrap_or_default();
-    let body = match records.get(index).zip(letters.get(index)) {
-        Some((record, letter)) => html! {
-            (facts(&asked.object, letter))
-            (ways_on(&asked.object, letter, &visit))
-            h2 { "Record" }
-            (json_body(record.get()))
-            (others(&asked.object, &letters, index))
-        },
-        None if records.is_empty() => unreadable(&asked.object, &bytes),
-        None => html! { p { "The object has no event of this number." } },
+    let object = &asked.object;
+    let body = match Place::find(asked.index, asked.id.as_deref(), &letters) {
+        _ if letters.is_empty() => unreadable(object, &bytes),
+        Place::At(index) => shown(object, &bytes, &letters, index, &visit),
+        Place::Several(places) => html! { (several(object, &letters, &places)) (to_list(object)) },
+        Place::Nowhere => html! { (nowhere(&asked)) (to_list(object)) },
     };
     Ok(Page::new("Dead letter", body).of(Section::DeadLetters))
 }
 
-fn place_of(id: &str, letters: &[ShownLetter]) -> Option<usize> {
-    letters.iter().position(|letter| letter.id.as_deref() == Some(id))
+fn shown(object: &str, bytes: &Bytes, letters: &[ShownLetter], index: usize, visit: &Visit) -> Markup {
+    let records: Vec<&RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
+    html! {
+        @if let Some((record, letter)) = records.get(index).zip(letters.get(index)) {
+            (facts(object, letter))
+            (ways_on(object, index, letter, visit))
+            h2 { "Record" }
+            (json_body(record.get()))
+            (others(object, letters, index))
+        }
+    }
+}
+
+/// The page of a place or an id that the object does not have.
+fn nowhere(asked: &RecordAsked) -> Markup {
+    html! {
+        p.empty {
+            @if asked.index.is_some() {
+                "The object has no event of this number. "
+            } @else {
+                "The object has no event of this id. "
+            }
+            a href=(record_address(&asked.object, 0)) { "Show its first event" } "."
+        }
+    }
+}
+
+/// The way to all dead letters of the object's subscription.
+fn to_list(object: &str) -> Markup {
+    html! {
+        @if let Some((topic, subscription)) = layout::dead_letter_owner(object) {
+            @let list = DeadLetterSearch::of_owner(topic.as_str(), subscription.as_str());
+            p { a.button href=(list.address(None)) { "Dead letters of this subscription" } }
+        }
+    }
 }
 
 fn facts(object: &str, letter: &ShownLetter) -> Markup {
@@ -71,9 +102,10 @@ fn facts(object: &str, letter: &ShownLetter) -> Markup {
                     a href=(Address::subscription(topic.as_str(), subscription.as_str())) {
                         (topic.as_str()) " / " (subscription.as_str())
                     }
+                    (DeadLetterSearch::default().only(topic.as_str(), subscription.as_str()))
                 }
             }
-            (text("Given up because of", &letter.reason))
+            (text("Reason for giving up", &letter.reason))
             @if let Some(attempts) = letter.attempts { dt { "Attempts" } dd { (attempts) } }
             @if let Some(status) = letter.status { dt { "Status of the last answer" } dd { (status) } }
             dt { "Object" }
@@ -82,18 +114,21 @@ fn facts(object: &str, letter: &ShownLetter) -> Markup {
     }
 }
 
-/// The event's page, and the form that sends the event again.
-fn ways_on(object: &str, letter: &ShownLetter, visit: &Visit) -> Markup {
+/// The event's page, and the form that sends this letter again.
+fn ways_on(object: &str, index: usize, letter: &ShownLetter, visit: &Visit) -> Markup {
     let Some(((topic, subscription), id)) = layout::dead_letter_owner(object).zip(letter.id.as_deref())
     else {
         return html! {};
     };
+    let (id, index) = (log_text(id), index.to_string());
+    let fields =
+        [("subscription", Some(subscription.as_str())), ("object", Some(object)), ("index", Some(&*index))];
     html! {
         div.actions {
-            a.button href=(Address::event(topic.as_str(), id)) { "Attempts of the event" }
-            form method="post" action=(resend_address(topic.as_str(), id)) {
+            a.button href=(Address::event(topic.as_str(), &id)) { "Attempts of the event" }
+            form method="post" action=(resend_address(topic.as_str(), &id)) {
                 (form_token(&visit.form_token))
-                (hidden(&[("subscription", Some(subscription.as_str()))]))
+                (hidden(&fields))
                 button type="submit" { "Send this event again" }
             }
         }

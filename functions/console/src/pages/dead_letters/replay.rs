@@ -12,16 +12,19 @@ use crate::address::Address;
 use crate::api::{Refusal, Target};
 use crate::asked::Fields;
 use crate::console::Pages;
+use crate::doubt::{hint, title};
 use crate::filters::hidden;
 use crate::page::{Page, Section, form_token, problem};
+use crate::parts::after;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number};
 use crate::visit::Visit;
 
 /// The field, and its value, of the form that starts a replay.
 const STEP: (&str, &str) = ("step", "start");
 
-/// What a form asks for.
+/// The request of a form.
 struct Asked {
+    is_dry_run: bool,
     search: DeadLetterSearch,
     rate: String,
     include_former: bool,
@@ -29,24 +32,26 @@ struct Asked {
 
 /// Shows what the replay would send or, in the second step, starts it.
 pub(crate) async fn replay(pages: Pages, visit: Visit, fields: Fields) -> Result<Response, Page> {
-    let asked = Asked::of(&fields);
+    let asked = Asked::of(&fields, &visit);
     let Some(target) = asked.target() else { return Err(asked.refused(&Refusal::default())) };
-    if fields.get(STEP.0) == STEP.1 {
-        let sent = pages.api.send::<ReplayView>(Method::POST, target, None, &asked.body(false)).await;
+    if !asked.is_dry_run {
+        let sent = pages.api.send::<ReplayView>(Method::POST, target, None, &asked.body()).await;
         let view = sent.map_err(|refusal| asked.refused(&refusal))?.body;
-        let address = Address::new(&["replays", &view.id]).query("done", Some("started"));
-        return Ok(Redirect::to(&address.to_string()).into_response());
+        let address = Address::new(&["replays", &view.id]).to_string();
+        return Ok(Redirect::to(&after(&address, "started", visit.now)).into_response());
     }
-    let sent = pages.api.send::<ReplayPreview>(Method::POST, target, None, &asked.body(true)).await;
+    let sent = pages.api.send::<ReplayPreview>(Method::POST, target, None, &asked.body()).await;
     let preview = sent.map_err(|refusal| asked.refused(&refusal))?.body;
     Ok(asked.preview(&preview, &visit).into_response())
 }
 
 impl Asked {
-    fn of(fields: &Fields) -> Self {
+    fn of(fields: &Fields, visit: &Visit) -> Self {
+        let (is_dry_run, search) = (fields.get(STEP.0) != STEP.1, DeadLetterSearch::of(fields));
+        let search = if is_dry_run { search.until(visit.now) } else { search };
         let rate = fields.get("ratePerSecond").trim().to_owned();
         let include_former = fields.get("includeFormer") == "true";
-        Self { search: DeadLetterSearch::of(fields), rate, include_former }
+        Self { is_dry_run, search, rate, include_former }
     }
 
     fn target(&self) -> Option<Target> {
@@ -54,9 +59,9 @@ impl Asked {
         Some(Target::new(&["topics", topic, "subscriptions", name, "dead-letters", "replay"]))
     }
 
-    fn body(&self, is_dry_run: bool) -> Map<String, Value> {
+    fn body(&self) -> Map<String, Value> {
         let mut body = self.search.body();
-        body.insert("dryRun".to_owned(), is_dry_run.into());
+        body.insert("dryRun".to_owned(), self.is_dry_run.into());
         body.insert("includeFormer".to_owned(), self.include_former.into());
         body.insert("includeResolved".to_owned(), self.search.include_resolved.into());
         if !self.rate.is_empty() {
@@ -76,6 +81,7 @@ impl Asked {
             }
             (counts(preview))
             (failures(&preview.failures, "Events that cannot be sent again"))
+            (self.search.until_hint())
             div.actions {
                 @if preview.events > 0 { (self.start_form(visit)) }
                 a.button href=(self.search.address(None)) { "Back to the dead letters" }
@@ -112,16 +118,20 @@ impl Asked {
     }
 
     fn refused(&self, refusal: &Refusal) -> Page {
+        let replays = Address::new(&["replays"]).to_string();
         let body = html! {
             @if self.search.owner().is_some() {
                 (problem(refusal))
+                @if !self.is_dry_run { (hint(refusal, "the replay is stored", &replays, "the replays")) }
             } @else {
                 p { "A replay needs a topic and a subscription." }
             }
             p { a.button href=(self.search.address(None)) { "Back to the dead letters" } }
         };
         let status = if refusal.status == 0 { StatusCode::BAD_REQUEST } else { refusal.status() };
-        Page::new("There is no replay", body).of(Section::DeadLetters).with_status(status)
+        let none = "There is no replay";
+        let title = if self.is_dry_run { none } else { title(refusal, none) };
+        Page::new(title, body).of(Section::DeadLetters).with_status(status)
     }
 }
 

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::DeadLetterView;
 
 use super::record::record_address;
+use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
 use crate::table::Column::{self, Number, Text};
@@ -22,11 +23,11 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// The rows.
-pub(super) fn letters(letters: &[DeadLetterView]) -> Markup {
-    table("Dead letters, the newest first", &COLUMNS, letters.iter().map(row))
+pub(super) fn letters(search: &DeadLetterSearch, letters: &[DeadLetterView]) -> Markup {
+    table("Dead letters, the newest first", &COLUMNS, letters.iter().map(|letter| row(search, letter)))
 }
 
-fn row(letter: &DeadLetterView) -> Markup {
+fn row(search: &DeadLetterSearch, letter: &DeadLetterView) -> Markup {
     let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
     let id = cell(&letter.id).unwrap_or_else(|| html! { "(no id)" });
     html! {
@@ -37,6 +38,7 @@ fn row(letter: &DeadLetterView) -> Markup {
                 a href=(Address::subscription(&letter.topic, &letter.subscription)) {
                     (foreign(&letter.topic)) " / " (foreign(&letter.subscription))
                 }
+                (search.only(&letter.topic, &letter.subscription))
             }
             td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
             td.number { @if let Some(attempts) = letter.attempts { (attempts) } }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
 use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -27,6 +28,9 @@ pub(crate) struct DeadLetterSearch {
     pub(super) event_type: Option<String>,
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
+    /// The time of a dry run: the action takes nothing that was written later.
+    #[serde(skip)]
+    until: Option<String>,
     #[serde(default)]
     pub(super) include_resolved: bool,
     pub(super) cursor: Option<String>,
@@ -43,8 +47,34 @@ impl DeadLetterSearch {
             event_type: field("type"),
             from: field("from"),
             to: field("to"),
+            until: field("until"),
             include_resolved: fields.get("includeResolved") == "true",
             cursor: None,
+        }
+    }
+
+    /// All dead letters of a subscription.
+    pub(super) fn of_owner(topic: &str, subscription: &str) -> Self {
+        let (topic, subscription) = (Some(topic.to_owned()), Some(subscription.to_owned()));
+        Self { topic, subscription, ..Self::default() }
+    }
+
+    /// The same without those that are written from now on.
+    pub(super) fn until(self, now: Timestamp) -> Self {
+        let parsed = |time: &Option<String>| time.as_deref().map(Timestamp::parse);
+        let ends_before = parsed(&self.to).is_some_and(|to| to.is_ok_and(|to| to <= now));
+        let begins_after = parsed(&self.from).is_some_and(|from| from.is_ok_and(|from| from >= now));
+        let is_mistaken = parsed(&self.to).is_some_and(|to| to.is_err());
+        let is_open = !ends_before && !begins_after && !is_mistaken;
+        Self { until: is_open.then(|| now.to_string()), ..self }
+    }
+
+    /// The note of a dry run that the action is as of its time.
+    pub(super) fn until_hint(&self) -> Markup {
+        html! {
+            @if self.until.is_some() {
+                p.hint { "Dead letters that are written from now on are not part of it." }
+            }
         }
     }
 
@@ -71,6 +101,19 @@ impl DeadLetterSearch {
         address.query("includeResolved", self.include_resolved.then_some(true)).query("cursor", cursor)
     }
 
+    /// The link to the letters of one subscription, where others are shown too.
+    pub(super) fn only(&self, topic: &str, subscription: &str) -> Markup {
+        let of_owner = Self { cursor: None, ..self.clone() };
+        let of_owner = Self { topic: Some(topic.to_owned()), ..of_owner };
+        let of_owner = Self { subscription: Some(subscription.to_owned()), ..of_owner };
+        html! {
+            @if self.owner().is_none() {
+                br;
+                a.hint href=(of_owner.address(None)) { "Only this subscription" }
+            }
+        }
+    }
+
     /// The subscription that is chosen.
     pub(super) fn owner(&self) -> Option<(&str, &str)> {
         self.topic.as_deref().zip(self.subscription.as_deref())
@@ -84,7 +127,8 @@ impl DeadLetterSearch {
     /// The same selection as hidden fields of a form.
     pub(super) fn hidden(&self) -> Vec<(&'static str, Option<&str>)> {
         let resolved = ("includeResolved", self.include_resolved.then_some("true"));
-        self.owners().into_iter().chain(self.narrowing()).chain([resolved]).collect()
+        let rest = [resolved, ("until", self.until.as_deref())];
+        self.owners().into_iter().chain(self.narrowing()).chain(rest).collect()
     }
 
     /// The same selection as the body of a request. The API reads its values, and says which it refuses.
@@ -96,6 +140,9 @@ impl DeadLetterSearch {
                 "type" => body.insert("types".to_owned(), vec![value].into()),
                 _ => body.insert(name.to_owned(), value.into()),
             };
+        }
+        if let Some(until) = &self.until {
+            body.insert("to".to_owned(), until.as_str().into());
         }
         body
     }

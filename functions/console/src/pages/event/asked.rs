@@ -1,5 +1,6 @@
-//! Which event a page is about, and what of it.
+//! The event that a page shows, and its query parameters.
 
+use posthaste_core::api::events::DeliveryView;
 use serde::Deserialize;
 
 use crate::address::Address;
@@ -19,6 +20,13 @@ pub(crate) struct EventAsked {
     pub(super) payload: bool,
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
+    /// The subscription whose deliveries are shown; every one if there is none.
+    pub(super) subscription: Option<String>,
+    /// The key of the only delivery that is shown.
+    pub(super) key: Option<String>,
+    /// The newest deliveries that are left out; with a key, the newest attempts.
+    #[serde(default)]
+    pub(super) skip: usize,
 }
 
 /// The query of the page of an event whose id cannot be a part of a path.
@@ -47,9 +55,35 @@ impl Asked<'_> {
         target.query("from", self.query.from.as_deref()).query("to", self.query.to.as_deref())
     }
 
+    /// The address of the same page with another query.
+    pub(super) fn with(&self, query: &EventAsked) -> Address {
+        let address = Address::event(self.topic, self.id).query("payload", query.payload.then_some(true));
+        let address = address.query("from", query.from.as_deref()).query("to", query.to.as_deref());
+        let address = address.query("subscription", query.subscription.as_deref());
+        let address = address.query("key", query.key.as_deref());
+        address.query("skip", Some(query.skip).filter(|skip| *skip > 0))
+    }
+
     /// The address of the same page, with or without the event itself.
     pub(super) fn address(&self, payload: bool) -> Address {
-        let address = Address::event(self.topic, self.id).query("payload", payload.then_some(true));
-        address.query("from", self.query.from.as_deref()).query("to", self.query.to.as_deref())
+        self.with(&EventAsked { payload, ..self.query.clone() })
+    }
+
+    /// The address of the page that leaves out so many of the newest.
+    pub(super) fn skipping(&self, skip: usize) -> Address {
+        self.with(&EventAsked { skip, ..self.query.clone() })
+    }
+
+    /// The address of the page of one delivery. Its key alone may be that of other subscriptions too.
+    pub(super) fn of_delivery(&self, it: &DeliveryView) -> Address {
+        let (subscription, key) = (Some(it.subscription.clone()), Some(it.key.clone()));
+        self.with(&EventAsked { subscription, key, skip: 0, ..self.query.clone() })
+    }
+
+    /// Whether a delivery is shown.
+    pub(super) fn takes(&self, delivery: &DeliveryView) -> bool {
+        let of = &self.query.subscription;
+        of.as_ref().is_none_or(|name| delivery.subscription.eq_ignore_ascii_case(name))
+            && self.query.key.as_ref().is_none_or(|key| delivery.key == *key)
     }
 }

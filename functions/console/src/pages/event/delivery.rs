@@ -5,7 +5,7 @@ use posthaste_core::api::IsoTimestamp;
 use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::delivery_log::{DeliveryState, Origin};
 
-use super::asked::Asked;
+use super::asked::{Asked, EventAsked};
 use super::resend::resend_address;
 use crate::address::Address;
 use crate::filters::hidden;
@@ -22,17 +22,23 @@ const ATTEMPTS_BESIDE_PAYLOAD_MAX: usize = 20;
 const TEXT_CHARS_MAX: usize = 300;
 
 /// The attempts that there is still room for.
-pub(super) struct Room(usize);
+pub(super) struct Room {
+    left: usize,
+    /// The newest attempts of the only delivery that are left out.
+    skip: usize,
+}
 
 impl Room {
-    pub(super) const fn beside_payload(payload: bool) -> Self {
-        Self(if payload { ATTEMPTS_BESIDE_PAYLOAD_MAX } else { ATTEMPTS_MAX })
+    pub(super) fn of(query: &EventAsked) -> Self {
+        let left = if query.payload { ATTEMPTS_BESIDE_PAYLOAD_MAX } else { ATTEMPTS_MAX };
+        Self { left, skip: if query.key.is_some() { query.skip } else { 0 } }
     }
 
-    /// The newest of these attempts, as far as there is room.
+    /// The newest of these attempts after those that are left out, as far as there is room.
     fn newest<'a>(&mut self, attempts: &'a [AttemptView]) -> &'a [AttemptView] {
-        let shown = attempts.len().min(self.0);
-        self.0 -= shown;
+        let attempts = &attempts[..attempts.len().saturating_sub(self.skip)];
+        let shown = attempts.len().min(self.left);
+        self.left -= shown;
         &attempts[attempts.len() - shown..]
     }
 }
@@ -40,7 +46,8 @@ impl Room {
 /// The delivery.
 pub(super) fn delivery(asked: &Asked<'_>, it: &DeliveryView, visit: &Visit, room: &mut Room) -> Markup {
     let attempts = room.newest(&it.attempts);
-    let hidden = it.attempts.len() - attempts.len();
+    let end = room.skip.saturating_add(attempts.len());
+    let older = it.attempts.len().saturating_sub(end);
     html! {
         h2 {
             "To "
@@ -48,12 +55,30 @@ pub(super) fn delivery(asked: &Asked<'_>, it: &DeliveryView, visit: &Visit, room
             " " (state_badge(it.state))
         }
         (facts(asked.id, it))
-        @if hidden > 0 {
-            p.hint { (hidden) " older attempts are not shown." }
+        @if room.skip > 0 {
+            p.hint {
+                "Newer attempts are not shown here. "
+                a href=(asked.skipping(0)) { "Show the newest attempts" } "."
+            }
+        }
+        @if older > 0 {
+            p.hint { (older) " older attempts are not shown here. " (older_attempts(asked, it, end)) }
         }
         ol.timeline aria-label={ "Attempts of " (it.key) } { @for it in attempts { (attempt(it)) } }
         @if it.attempts.is_empty() { p.hint { "There was no attempt yet." } }
         (resend_form(asked, it, visit))
+    }
+}
+
+/// The way to older attempts of a delivery: its own page, and there the next page.
+fn older_attempts(asked: &Asked<'_>, it: &DeliveryView, end: usize) -> Markup {
+    html! {
+        @if asked.query.key.is_some() {
+            a href=(asked.skipping(end)) { "Show older attempts" }
+        } @else {
+            a href=(asked.of_delivery(it)) { "Show this delivery alone" }
+        }
+        "."
     }
 }
 
@@ -74,7 +99,7 @@ fn facts(id: &str, it: &DeliveryView) -> Markup {
     };
     html! {
         dl.facts {
-            @if let Some(reason) = &it.reason { dt { "Given up because of" } dd { (foreign(reason)) } }
+            @if let Some(reason) = &it.reason { dt { "Reason for giving up" } dd { (foreign(reason)) } }
             (at("Accepted", Some(it.accepted_at)))
             (at("Expires", it.expires_at))
             (at("Next attempt, at the earliest", it.next_attempt_at))

@@ -2,13 +2,14 @@
 
 use axum::http::Method;
 use maud::{Markup, html};
-use posthaste_core::api::{ResendRequest, ResendView};
+use posthaste_core::api::{DeadLetterPlace, ResendRequest, ResendView};
 
 use super::asked::{ID_CHARS_MAX, IdAsked};
 use crate::address::Address;
 use crate::api::{Answered, Target};
 use crate::asked::{Fields, Path, Query};
 use crate::console::Pages;
+use crate::doubt::{hint, title};
 use crate::page::{Answer, Page, Section, problem};
 use crate::shown::foreign;
 
@@ -26,9 +27,8 @@ pub(crate) async fn resend(
     fields: Fields,
 ) -> Answer {
     let subscription = fields.get("subscription");
-    let key = Some(fields.get("key")).filter(|key| !key.is_empty()).map(str::to_owned);
     let target = Target::new(&["topics", &topic, "subscriptions", subscription, "events", &id, "resend"]);
-    let sent = pages.api.send(Method::POST, target, None, &ResendRequest { key }).await;
+    let sent = pages.api.send(Method::POST, target, None, &request(&fields)).await;
     let event = Address::event(&topic, &id);
     let back = html! { p { a.button href=(event) { "To the event" } } };
     match sent {
@@ -37,12 +37,25 @@ pub(crate) async fn resend(
             Ok(Page::new("The event is sent again", body).of(Section::Events))
         }
         Err(refusal) => {
-            let body = html! { (problem(&refusal)) (back) };
-            Err(Page::new("The event was not sent again", body)
+            let look = Address::event(&topic, &id).to_string();
+            let body = html! {
+                (problem(&refusal))
+                (hint(&refusal, "the event was sent again", &look, "the event"))
+                (back)
+            };
+            Err(Page::new(title(&refusal, "The event was not sent again"), body)
                 .of(Section::Events)
                 .with_status(refusal.status()))
         }
     }
+}
+
+/// The delivery or the dead letter that a form names.
+fn request(fields: &Fields) -> ResendRequest {
+    let field = |name| Some(fields.get(name)).filter(|value| !value.is_empty()).map(str::to_owned);
+    let index = fields.get("index").parse().ok();
+    let dead_letter = field("object").zip(index).map(|(object, index)| DeadLetterPlace { object, index });
+    ResendRequest { key: field("key"), dead_letter }
 }
 
 fn said(view: &ResendView, subscription: &str) -> Markup {

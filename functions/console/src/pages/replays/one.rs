@@ -3,7 +3,6 @@
 use axum::response::Redirect;
 use maud::{Markup, html};
 use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
-use serde::Deserialize;
 
 use super::shown::{rate, state, target};
 use crate::address::Address;
@@ -12,25 +11,27 @@ use crate::asked::{Path, Query};
 use crate::console::Pages;
 use crate::page::{Answer, Page, Section, form_token};
 use crate::pages::dead_letters::failures;
+use crate::parts::{DoneAsked, after, refused};
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number, time};
 use crate::visit::Visit;
 
-/// What was done before the page was asked for.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct DoneAsked {
-    done: Option<String>,
-}
+/// The notices of actions.
+const DONE: [(&str, &str); 3] = [
+    ("started", "The replay is stored, and begins within a minute."),
+    ("cancelled", "The replay is cancelled. Events that are in the queue are still delivered."),
+    ("ended", "The replay had ended before it could be cancelled. It stays as it is."),
+];
 
 /// The page of a replay.
 pub(crate) async fn replay(
     pages: Pages,
     visit: Visit,
     Path([id]): Path<1>,
-    Query(DoneAsked { done }): Query<DoneAsked>,
+    Query(done): Query<DoneAsked>,
 ) -> Answer {
     let view: ReplayView = pages.api.get(Target::new(&["replays", &id])).await?;
     let body = html! {
-        @if let Some(text) = done.as_deref().and_then(done_text) { p.done role="status" { (text) } }
+        (done.notice(visit.now, &DONE))
         section #replay data-live[is_changing(&view)] aria-label="Progress" {
             (progress(&view))
             @if let Some(outcomes) = &view.outcomes { (became(outcomes)) }
@@ -43,19 +44,15 @@ pub(crate) async fn replay(
     Ok(Page::new(format!("Replay {id}"), body).of(Section::Replays))
 }
 
-/// Cancels a replay.
-pub(crate) async fn cancel(pages: Pages, Path([id]): Path<1>) -> Result<Redirect, Page> {
-    pages.api.delete(Target::new(&["replays", &id])).await?;
-    let address = Address::new(&["replays", &id]).query("done", Some("cancelled"));
-    Ok(Redirect::to(&address.to_string()))
-}
-
-fn done_text(word: &str) -> Option<&'static str> {
-    match word {
-        "started" => Some("The replay is stored, and begins within a minute."),
-        "cancelled" => Some("The replay is cancelled. Events that are in the queue are still delivered."),
-        _ => None,
-    }
+/// Cancels a replay. One that has ended stays as it is, which is no refusal of the API.
+pub(crate) async fn cancel(pages: Pages, visit: Visit, Path([id]): Path<1>) -> Result<Redirect, Page> {
+    let page = Address::new(&["replays", &id]).to_string();
+    let ended = pages.api.end::<ReplayView>(Target::new(&["replays", &id])).await;
+    let word = match ended.map_err(|refusal| refused(&refusal, &page))?.state {
+        ReplayState::Done => "ended",
+        ReplayState::Running | ReplayState::Waiting | ReplayState::Cancelled => "cancelled",
+    };
+    Ok(Redirect::to(&after(&page, word, visit.now)))
 }
 
 const fn has_ended(view: &ReplayView) -> bool {

@@ -1,4 +1,4 @@
-//! What can be done to a subscription in its state.
+//! The actions that a subscription has in its state.
 
 use maud::{Markup, html};
 use posthaste_core::api::{SecretText, SubscriptionSettings};

@@ -51,7 +51,7 @@ pub(super) fn retry_policy(shown: &SubscriptionSettings) -> Markup {
     }
 }
 
-/// What was written, or else the default.
+/// The value that was written, or else the default.
 fn or_default<T: std::fmt::Display>(written: Option<T>, default: T) -> Markup {
     let is_default = written.is_none();
     html! { (written.unwrap_or(default).to_string()) @if is_default { " (default)" } }

@@ -1,4 +1,4 @@
-//! What waits for a subscription, and the end of its last attempt.
+//! Events that wait for a subscription, and the end of its last attempt.
 
 use maud::{Markup, html};
 use posthaste_core::api::{LastOutcomeView, SubscriptionSettings, WaitingView};
@@ -10,7 +10,7 @@ pub(crate) fn count(settings: &SubscriptionSettings) -> String {
     settings.waiting.as_deref().map_or("not known".to_owned(), in_words)
 }
 
-/// What waits, by place.
+/// The events that wait, by place.
 pub(super) fn waiting(waiting: Option<&WaitingView>) -> Markup {
     let Some(waiting) = waiting else { return html! { "not known: it could not be counted in time" } };
     let times = [("oldest accepted", waiting.oldest_accepted_at), ("next attempt", waiting.next_attempt_at)];

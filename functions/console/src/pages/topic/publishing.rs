@@ -29,7 +29,7 @@ pub(super) fn publishing(visit: &Visit, name: &str, topic: &TopicSettings, heade
     }
 }
 
-/// The endpoint at this program, as the visitor reaches it.
+/// The publish URL at this server, as the visitor's browser reaches it.
 fn own_endpoint(headers: &HeaderMap, topic: &str) -> String {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_plain(host));
     let scheme = if cookie::is_plain_loopback(headers) { "http" } else { "https" };

@@ -1,0 +1,75 @@
+//! The place of a dead letter in its object, by the id of its event.
+
+use maud::{Markup, html};
+use posthaste_core::delivery_log::log_text;
+use posthaste_core::stored::dead_letter::ShownLetter;
+
+use super::record::record_address;
+use crate::shown::{CELL_CHARS_MAX, foreign_cut};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The columns.
+const COLUMNS: [Column; 5] =
+    [Text("Event"), Text("Type"), Text("Reason"), Number("Attempts"), Number("Status")];
+
+/// Most letters of one id that are listed.
+const LETTERS_MAX: usize = 100;
+
+/// The letters of an object that a page may be about.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    At(usize),
+    /// An id is unique only within its source.
+    Several(Vec<usize>),
+    Nowhere,
+}
+
+impl Place {
+    /// The letter at this index, or else of this id, or else the first one.
+    pub(super) fn find(index: Option<usize>, id: Option<&str>, letters: &[ShownLetter]) -> Self {
+        match (index, id) {
+            (None, Some(id)) => Self::of_id(id, letters),
+            (index, _) => Self::of(letters.get(index.unwrap_or_default()).and(index.or(Some(0)))),
+        }
+    }
+
+    /// The letters of an id as the delivery log keeps it, which is its beginning.
+    fn of_id(id: &str, letters: &[ShownLetter]) -> Self {
+        let id = log_text(id);
+        let is_of = |letter: &ShownLetter| letter.id.as_deref().is_some_and(|it| log_text(it) == id);
+        let found = letters.iter().enumerate().filter(|(_, letter)| is_of(letter));
+        match found.map(|(index, _)| index).collect::<Vec<_>>() {
+            found if found.len() > 1 => Self::Several(found),
+            found => Self::of(found.first().copied()),
+        }
+    }
+
+    fn of(index: Option<usize>) -> Self {
+        index.map_or(Self::Nowhere, Self::At)
+    }
+}
+
+/// The letters of one id, to choose from.
+pub(super) fn several(object: &str, letters: &[ShownLetter], places: &[usize]) -> Markup {
+    let found = places.iter().filter_map(|index| Some((*index, letters.get(*index)?)));
+    let rows = found.take(LETTERS_MAX).map(|(index, letter)| row(object, index, letter));
+    html! {
+        p { "The object has " (places.len()) " events of this id. Choose one." }
+        (table("Events of this id", &COLUMNS, rows))
+        @if places.len() > LETTERS_MAX { p.hint { "The first " (LETTERS_MAX) " are shown." } }
+    }
+}
+
+fn row(object: &str, index: usize, letter: &ShownLetter) -> Markup {
+    let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
+    html! {
+        tr {
+            td { a href=(record_address(object, index)) { "Number " (index + 1) } }
+            td { @if let Some(event_type) = cell(&letter.event_type) { (event_type) } }
+            td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
+            td.number { @if let Some(attempts) = letter.attempts { (attempts) } }
+            td.number { @if let Some(status) = letter.status { (status) } }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The deliveries of an event, page by page.
+
+use maud::{Markup, html};
+use posthaste_core::api::events::{DeliveryView, EventView};
+
+use super::asked::{Asked, EventAsked};
+use super::delivery::{Room, delivery};
+use crate::address::Address;
+use crate::filters::pager;
+use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+use crate::visit::Visit;
+
+/// Most deliveries that the page shows.
+const DELIVERIES_MAX: usize = 20;
+
+pub(super) fn deliveries(asked: &Asked<'_>, view: &EventView, visit: &Visit) -> Markup {
+    let mut room = Room::of(asked.query);
+    html! {
+        @if let Some(note) = &view.note {
+            p.hint { (foreign(note)) }
+        }
+        (selection(asked))
+        @if view.deliveries.is_empty() { (no_delivery(asked)) }
+        @for it in page_of(asked, view) { (delivery(asked, it, visit, &mut room)) }
+        (pages_of_deliveries(asked, view.deliveries.len()))
+        p.hint { "The log is complete until " (time(view.complete_until.0)) "." }
+    }
+}
+
+/// The deliveries that the page shows. With a key, `skip` is that of its attempts.
+fn page_of<'a>(asked: &Asked<'_>, view: &'a EventView) -> impl Iterator<Item = &'a DeliveryView> {
+    let skip = if asked.query.key.is_some() { 0 } else { asked.query.skip };
+    view.deliveries.iter().skip(skip).take(DELIVERIES_MAX)
+}
+
+/// The filters that hold, and the way to all deliveries.
+fn selection(asked: &Asked<'_>) -> Markup {
+    let EventAsked { subscription, key, .. } = asked.query;
+    let all = EventAsked { subscription: None, key: None, skip: 0, ..asked.query.clone() };
+    html! {
+        @if subscription.is_some() || key.is_some() {
+            p {
+                "Only deliveries "
+                @if let Some(subscription) = subscription { "to " (foreign(subscription)) " " }
+                @if let Some(key) = key { "with the key " code { (foreign_cut(key, CELL_CHARS_MAX)) } " " }
+                "are shown. "
+                a href=(asked.with(&all)) { "Show all deliveries" } "."
+            }
+        }
+    }
+}
+
+fn no_delivery(asked: &Asked<'_>) -> Markup {
+    let search = &asked.query;
+    let is_narrow = search.from.is_some() || search.to.is_some();
+    html! {
+        p.empty {
+            @if is_narrow || search.subscription.is_some() || search.key.is_some() {
+                "The log has no delivery of this event with these values. "
+                a href=(Address::event(asked.topic, asked.id)) { "Search without them" } "."
+            } @else {
+                "No delivery of this event is in the log. This page shows new attempts by itself."
+            }
+        }
+    }
+}
+
+/// The ways to newer and older deliveries.
+fn pages_of_deliveries(asked: &Asked<'_>, count: usize) -> Markup {
+    let EventAsked { key, skip, .. } = asked.query;
+    let end = skip.saturating_add(DELIVERIES_MAX);
+    html! {
+        @if key.is_none() && (*skip > 0 || end < count) {
+            p.hint {
+                (count) " deliveries were found"
+                @if end < count { "; " (count - end) " older deliveries are on the next page" }
+                "."
+            }
+            (pager((*skip > 0).then(|| asked.skipping(0)), (end < count).then(|| asked.skipping(end))))
+        }
+    }
+}
