@@ -88,7 +88,7 @@ impl Refusal {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether what was asked for may have happened all the same.
+    /// Whether a change may have been made all the same: a store failed or took too long.
     pub(crate) fn is_uncertain(&self) -> bool {
         self.status >= 500
     }
@@ -96,12 +96,6 @@ impl Refusal {
     /// Whether the resource is not of the version that was asked for.
     pub(crate) fn is_of_another_version(&self) -> bool {
         self.status == 412
-    }
-
-    /// Whether a change may have been made all the same: the answer came from a store that failed or took too
-    /// long.
-    pub(crate) fn is_uncertain(&self) -> bool {
-        self.status >= 500
     }
 
     /// The mistake in a member, if there is one.

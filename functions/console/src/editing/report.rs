@@ -6,6 +6,7 @@ use posthaste_yaml::{Place, TextMistake};
 
 use super::draft::Draft;
 use crate::api::Refusal;
+use crate::doubt;
 use crate::page::problem;
 use crate::shown::foreign_cut;
 use crate::table::Column::{self, Text};
@@ -39,10 +40,7 @@ pub(crate) fn unsaved(draft: &Draft, refusal: &Refusal, page: &str) -> Markup {
     }
     html! {
         (problem(refusal))
-        p {
-            "It is not known whether this was saved. Look at " a href=(page) { "what is there now" }
-            " in another tab before you save again."
-        }
+        (doubt::hint(refusal, "this was saved", page, "what is there now"))
     }
 }
 
