@@ -174,7 +174,7 @@ impl Api {
     ) -> Result<Answered<T>, Refusal> {
         let (headers, bytes) = self.call(method, target, condition, body).await?;
         let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
-        match read(&bytes) {
+        match serde_json::from_slice(&bytes) {
             Ok(body) => Ok(Answered { etag, body }),
             Err(error) => {
                 tracing::error!(
@@ -215,13 +215,6 @@ impl Api {
         let refusal: Refusal = serde_json::from_slice(&bytes).unwrap_or_default();
         Err(Refusal { status: head.status.as_u16(), ..refusal })
     }
-}
-
-/// Reads an answer. Erasing the format keeps the program small: the code that reads a type is made once for all
-/// formats.
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, erased_serde::Error> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    erased_serde::deserialize(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut json))
 }
 
 fn bytes_of(body: &impl Serialize) -> Bytes {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::locate::{Place, Places};
-use crate::text::{TextError, parse, parse_small, refused};
+use crate::text::{TextError, parse, refused};
 
 /// The rules of a value that was read.
 pub type Check<'a, T> = &'a dyn Fn(&T) -> Result<(), SettingsError>;
@@ -46,7 +46,7 @@ pub fn read_subscription(
 
 /// Not public: its code for a type is long, and so is made once, in this crate.
 fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
-    let first = match parse_small::<T>(text) {
+    let first = match parse::<T>(text) {
         Ok(value) => match check(&value) {
             Ok(()) => return Ok(value),
             Err(error) => {
@@ -54,7 +54,7 @@ fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<
                 refused(text, Some(&member), error)
             }
         },
-        Err(error) => parse::<Value>(text).err().unwrap_or(error),
+        Err(error) => error,
     };
     // A text that is no YAML has one mistake.
     let found = all::<T>(text, check);

@@ -28,32 +28,12 @@ struct Placeless;
 
 /// Reads a text.
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextError> {
-    serde_saphyr::from_slice_with_options(text, options()).map_err(TextError::of)
-}
-
-/// Reads a text like [`parse`], with less code for each type: the program has the YAML reader once, and not once
-/// more for every member of settings. An error has no place.
-pub(crate) fn parse_small<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextError> {
-    let read = |yaml: serde_saphyr::Deserializer<'_, '_>| {
-        erased_serde::deserialize(&mut <dyn erased_serde::Deserializer<'_>>::erase(yaml)).map_err(custom)
-    };
-    serde_saphyr::with_deserializer_from_slice_with_options(text, options(), read).map_err(TextError::of)
-}
-
-fn custom(error: erased_serde::Error) -> serde_saphyr::Error {
-    serde::de::Error::custom(error)
-}
-
-fn options() -> serde_saphyr::Options {
     // No snippets in errors: the line at fault may hold a secret.
-    serde_saphyr::options! { with_snippet: false }
-}
-
-impl TextError {
-    fn of(error: serde_saphyr::Error) -> Self {
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
         let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-        Self { place, source: Box::new(YamlError(error)) }
-    }
+        TextError { place, source: Box::new(YamlError(error)) }
+    })
 }
 
 /// Error of a text whose `member`, as a path such as `topics.a.retry`, breaks a rule.
