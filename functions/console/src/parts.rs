@@ -7,11 +7,8 @@ use serde::Deserialize;
 use crate::address;
 use crate::api::Refusal;
 use crate::page::{Page, form_token, problem};
-use crate::shown::{foreign, visible};
+use crate::shown::{BODY_CHARS_MAX, number, visible, visible_cut};
 use crate::visit::Visit;
-
-/// Most characters of a body that are shown.
-const BODY_CHARS_MAX: usize = 16_000;
 
 /// The query of a page that may be a list, and may be shown after an action.
 #[derive(Debug, Default, Deserialize)]
@@ -22,7 +19,7 @@ pub(crate) struct PageQuery {
     pub(crate) done: Option<String>,
 }
 
-/// What was done, by its word. A word that is not known shows nothing.
+/// The notice of an action, by its word. A word that is not known shows nothing.
 pub(crate) fn done(word: Option<&str>, known: &[(&str, &str)]) -> Markup {
     let text = known.iter().find(|(known, _)| Some(*known) == word).map(|(_, text)| *text);
     html! { @if let Some(text) = text { p.done role="status" { (text) } } }
@@ -55,14 +52,15 @@ pub(crate) fn duration(length: IsoDuration) -> String {
 
 /// A body from outside: its first characters, and how long it is if there are more.
 pub(crate) fn body(label: &str, text: &str) -> Markup {
-    let end = text.char_indices().nth(BODY_CHARS_MAX).map_or(text.len(), |(end, _)| end);
+    let cut = visible_cut(text, BODY_CHARS_MAX);
+    let is_cut = cut.is_some();
     html! {
         @if text.is_empty() {
             p.hint { "Empty." }
         } @else {
-            pre tabindex="0" role="region" aria-label=(label) { (foreign(&text[..end])) }
+            pre tabindex="0" role="region" aria-label=(label) { bdi { (cut.unwrap_or_else(|| visible(text))) } }
         }
-        @if end < text.len() { p.hint { "The first " (end) " of " (text.len()) " bytes." } }
+        @if is_cut { p.hint { "Only the beginning is shown, of " (number(text.len() as u64)) " bytes." } }
     }
 }
 

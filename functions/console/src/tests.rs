@@ -10,6 +10,7 @@ mod logged;
 mod overview;
 mod pressure;
 mod replays;
+mod sizes;
 mod subscription;
 mod topic;
 mod topics;
