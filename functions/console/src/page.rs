@@ -24,7 +24,7 @@ pub(crate) struct Page {
     body: Markup,
 }
 
-/// What the frame needs of a signed-in visitor.
+/// The part of a session that the frame needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) form_token: String,
@@ -96,7 +96,7 @@ impl Page {
 
     /// The page of a request that cannot be read.
     pub(crate) fn bad_request(detail: &str) -> Self {
-        Self::new("This page cannot be asked for", html! { p { (foreign(detail)) } })
+        Self::new("This address is not valid", html! { p { (foreign(detail)) } })
             .with_status(StatusCode::BAD_REQUEST)
     }
 
@@ -169,7 +169,7 @@ impl From<Refusal> for Page {
     }
 }
 
-/// What the API says of a problem.
+/// A problem, as the API describes it.
 pub(crate) fn problem(refusal: &Refusal) -> Markup {
     html! {
         div.problem role="alert" {
