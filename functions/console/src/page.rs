@@ -1,5 +1,8 @@
 //! A page, and the frame around every page.
 
+use std::time::Duration;
+
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
@@ -8,6 +11,8 @@ use crate::api::Refusal;
 use crate::assets;
 use crate::console::PATH;
 use crate::shown::{foreign, visible};
+
+mod foot;
 
 /// The field of a form with the token of its session.
 pub(crate) const FORM_TOKEN: &str = "form";
@@ -22,6 +27,8 @@ pub(crate) struct Page {
     section: Option<Section>,
     title: String,
     body: Markup,
+    /// Time between two refreshes of its live parts.
+    refresh: Option<Duration>,
 }
 
 /// The part of a session that the frame needs.
@@ -81,7 +88,7 @@ impl Section {
 impl Page {
     /// A page of this title.
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Self {
-        Self { status: StatusCode::OK, section: None, title: title.into(), body }
+        Self { status: StatusCode::OK, section: None, title: title.into(), body, refresh: None }
     }
 
     /// The same as a page of a section.
@@ -120,10 +127,11 @@ impl Page {
                         a.brand href=(PATH) { "posthaste" }
                         @if let Some(frame) = frame { (self.menu(frame)) }
                     }
-                    main #main tabindex="-1" {
+                    main #main tabindex="-1" data-refresh-seconds=[self.refresh.map(|it| it.as_secs().max(1))] {
                         h1 { (foreign(&self.title)) }
                         (self.body)
                     }
+                    @if frame.is_some() { (foot::foot()) }
                 }
             }
         };
@@ -167,6 +175,14 @@ impl From<Refusal> for Page {
         let status = refusal.status();
         Self::new(title, problem(&refusal)).with_status(status)
     }
+}
+
+/// Gives a page the time between two refreshes.
+pub(crate) async fn refreshing(State(every): State<Duration>, mut response: Response) -> Response {
+    if let Some(page) = response.extensions_mut().get_mut::<Page>() {
+        page.refresh = Some(every);
+    }
+    response
 }
 
 /// A problem, as the API describes it.

@@ -106,7 +106,7 @@ impl World {
 
     /// The same with another console, and with nobody signed in.
     pub(crate) fn changed(self, change: impl FnOnce(Console, &Self) -> Console) -> Self {
-        let console = change(Console { api: self.api.clone(), history: None, dashboard_url: None }, &self);
+        let console = change(Console { api: self.api.clone(), ..Console::new(axum::Router::new()) }, &self);
         let admin_key = KeyDigest::of(ADMIN_KEY);
         let access = Access::new(self.state.clone(), self.clock.clone(), SeededEntropy::new(2), admin_key);
         Self { router: router(Arc::new(access), console), ..self }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{Level, PressureState, Resource};
@@ -158,4 +159,14 @@ async fn a_paused_subscription_whose_requests_failed_is_down_too() {
     world.api.post::<serde_json::Value>(pause).await.unwrap();
     let page = world.get("/console").await;
     page.has(&[r#"<span class="bad">1</span>"#, "orders / billing"]).has_not(&["No link is down"]);
+}
+
+#[tokio::test]
+async fn live_pages_say_how_often_they_refresh_and_the_zone_of_their_times() {
+    let world = World::signed_in().await;
+    let page = world.get("/console/links").await;
+    page.has(&[r#"data-refresh-seconds="5""#, r#"<p class="hint" id="zone">Times are in UTC.</p>"#]);
+    let world = World::new().changed(|console, _| console.with_refresh(Duration::from_secs(30)));
+    world.sign_in_well().await;
+    world.get("/console/links").await.has(&[r#"data-refresh-seconds="30""#]);
 }
