@@ -203,8 +203,8 @@ const linksTable = (failures) => (html) =>
   html.replace(
     /(<section id="links"[^>]*>).*?<\/section>/s,
     `$1<div class="scroll" tabindex="0" role="region" aria-label="Links that are not well"><table><tbody><tr>
-     <td><span class="badge bad">down</span></td><td>${"wide".repeat(200)}</td><td>failed ${failures} times</td>
-     </tr></tbody></table></div></section>`,
+     <td><span class="badge bad">down</span></td><td>${"wide".repeat(200)}</td>
+     <td>failed ${failures} times</td></tr></tbody></table></div></section>`,
   );
 
 test("a table that has the focus after a click keeps it and its scroll, and is still refreshed", async () => {
@@ -242,7 +242,7 @@ test("a text that is typed and a part that is open are kept, and the page says t
   await answerWith(visitor, "**/console/links", linksForm(2));
   await page.getByLabel("Typed").fill("half a word");
   await awaitRefreshes(visitor, LINKS, 1);
-  await page.getByText(/^Refreshed .*; waits while you use this part/).waitFor();
+  await page.getByText(/^Paused while in use since \d\d:\d\d:\d\d$/).waitFor();
   assert.equal(await page.getByText("failed 1 times").count(), 1);
   assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
   await page.getByText("More").click();
@@ -337,7 +337,7 @@ test("a page that nobody touches refreshes once a minute, until somebody does", 
   await visitor.leave();
 });
 
-test("times are in the zone of the visitor, which the page names, and in UTC without JavaScript", async () => {
+test("times are in the zone of the visitor, which the page names; without JavaScript in UTC", async () => {
   const timezoneId = "Asia/Kolkata";
   const visitor = await Visitor.come(browser, server, { timezoneId });
   await visitor.signIn();

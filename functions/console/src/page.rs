@@ -127,7 +127,7 @@ impl Page {
                         a.brand href=(PATH) { "posthaste" }
                         @if let Some(frame) = frame { (self.menu(frame)) }
                     }
-                    main #main tabindex="-1" data-refresh-seconds=[self.refresh.map(|it| it.as_secs().max(1))] {
+                    main #main tabindex="-1" data-refresh-seconds=[self.refresh_seconds()] {
                         h1 { (foreign(&self.title)) }
                         (self.body)
                     }
@@ -136,6 +136,10 @@ impl Page {
             }
         };
         document.into_string()
+    }
+
+    fn refresh_seconds(&self) -> Option<u64> {
+        self.refresh.map(|every| every.as_secs().max(1))
     }
 
     fn menu(&self, frame: &Frame) -> Markup {
@@ -152,6 +156,7 @@ impl Page {
                     }
                 }
             }
+            (foot::refreshed())
             form.sign-out method="post" action={ (PATH) "/sign-out" } {
                 (form_token(&frame.form_token))
                 button type="submit" { "Sign out" }

@@ -54,11 +54,12 @@ pub(crate) fn duration(length: IsoDuration) -> String {
 pub(crate) fn body(label: &str, text: &str) -> Markup {
     let cut = visible_cut(text, BODY_CHARS_MAX);
     let is_cut = cut.is_some();
+    let shown = cut.unwrap_or_else(|| visible(text));
     html! {
         @if text.is_empty() {
             p.hint { "Empty." }
         } @else {
-            pre tabindex="0" role="region" aria-label=(label) { bdi { (cut.unwrap_or_else(|| visible(text))) } }
+            pre tabindex="0" role="region" aria-label=(label) { bdi { (shown) } }
         }
         @if is_cut { p.hint { "Only the beginning is shown, of " (number(text.len() as u64)) " bytes." } }
     }

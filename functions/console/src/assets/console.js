@@ -97,8 +97,8 @@ function showAge(fresh, stale) {
 
 function showFresh(isPaused) {
   refreshedAt = isPaused ? refreshedAt : new Date();
-  const why = isPaused ? "; waits while you use this part of the page" : "";
-  showAge(`Refreshed ${time.format(refreshedAt)}${why}`, "");
+  const word = isPaused ? "Paused while in use since" : "Refreshed";
+  showAge(`${word} ${time.format(refreshedAt)}`, "");
 }
 
 function showStale(why) {

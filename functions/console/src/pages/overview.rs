@@ -7,7 +7,7 @@ mod tiles;
 
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::{LinkView, LinksView, TopicPage};
+use posthaste_core::api::{LinksView, TopicPage};
 
 use self::seen::see;
 use self::tiles::Tiles;
@@ -49,24 +49,19 @@ const fn is_empty(topics: &TopicPage) -> bool {
 /// The first links that are down. It has the same place whatever their number, so that the charts below never
 /// move.
 fn down(links: Result<&LinksView, &Refusal>) -> Markup {
+    let down = links.map(|view| view.links.iter().filter(|link| is_down(link)).collect::<Vec<_>>());
+    let more = down.as_ref().map_or(0, |down| down.len().saturating_sub(LINKS_NAMED_MAX));
     html! {
-        h2 { "Down now" }
+        h2 {
+            "Down now"
+            @if more > 0 { ", and " a href={ (PATH) "/links" } { (number(more as u64)) " more" } }
+        }
         div.down-now {
-            @match links {
-                Ok(links) => (named(&links.links)),
+            @match down {
+                Ok(down) if down.is_empty() => p { "No link is down." },
+                Ok(down) => ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target(link)) } } },
                 Err(_) => p { "The links cannot be read at the moment." },
             }
-        }
-    }
-}
-
-fn named(links: &[LinkView]) -> Markup {
-    let down: Vec<&LinkView> = links.iter().filter(|link| is_down(link)).collect();
-    let more = down.len().saturating_sub(LINKS_NAMED_MAX);
-    html! {
-        @if down.is_empty() { p { "No link is down." } } @else {
-            ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target(link)) } } }
-            @if more > 0 { p { a href={ (PATH) "/links" } { "All links" } ", " (number(more as u64)) " more" } }
         }
     }
 }

@@ -83,7 +83,11 @@ async fn what_fails_now_is_named_with_links_to_its_page() {
     world.fail_link("https://billing.example.com:443").await;
     let page = world.get("/console").await;
     page.has(&["badge warn", "refused: standard, bulk", "the tarpit makes producers wait 15 s"]);
-    page.has(&["Down now", "https://billing.example.com:443", r#"href="/console/links""#]);
+    page.has(&["Down now</h2>", "https://billing.example.com:443", r#"href="/console/links""#]);
+    for number in 0..4 {
+        world.fail_link(&format!("https://crm-{number}.example.com:443")).await;
+    }
+    world.get("/console").await.has(&[r#"Down now, and <a href="/console/links">2 more</a>"#]);
 }
 
 #[tokio::test]
@@ -144,7 +148,7 @@ async fn a_topic_after_the_rest_of_a_deleted_one_is_seen() {
 #[tokio::test]
 async fn the_command_of_the_first_steps_takes_a_url_with_or_without_a_slash_at_its_end() {
     let page = World::signed_in().await.get("/console").await;
-    page.has(&[r#"${POSTHASTE_URL%/}/topics/orders/events"#, "PublishUrlAuthType=AWS_IAM", "--aws-sigv4"]);
+    page.has(&["${POSTHASTE_URL%/}/topics/orders/events", "PublishUrlAuthType=AWS_IAM", "--aws-sigv4"]);
 }
 
 #[tokio::test]

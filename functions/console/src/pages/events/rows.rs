@@ -70,8 +70,8 @@ struct Links<'a> {
 }
 
 impl Links<'_> {
-    /// The event of a record. Where its id is too long for a link, or for one beside the others, it leads to the
-    /// records of its request, which are few.
+    /// The event of a record. Where its id is too long for a link, or for one beside the others, it leads to
+    /// the records of its request, which are few.
     fn event(&mut self, record: &RecordView) -> Markup {
         let Some(id) = record.id.as_deref() else { return html! { span.hint { "not known" } } };
         let shown = foreign_cut(id, CELL_CHARS_MAX);

@@ -28,7 +28,9 @@ pub(super) fn tested(attempt: &TestAttempt) -> Markup {
         dl.facts {
             (fact("Result", &html! { span class={ "badge " (class) } { (word) } }))
             (fact("Outcome", &foreign(&attempt.outcome)))
-            @if let Some(failure) = &attempt.failure { (fact("Reason", &foreign_cut(failure, REASON_CHARS_MAX))) }
+            @if let Some(failure) = &attempt.failure {
+                (fact("Reason", &foreign_cut(failure, REASON_CHARS_MAX)))
+            }
             (fact("Time", &html! { (number(attempt.took_ms)) " ms" }))
         }
         h2 { "Request" }
