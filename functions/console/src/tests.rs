@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{self, Failure, HealthSettings, Observation};
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
+use posthaste_core::stored::TopicRecord;
 use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings, unguarded_router};
 use posthaste_ports::Clock;
 use posthaste_services::{Activity, LinkHealth};
@@ -145,6 +146,14 @@ impl World {
             }
         };
         tokio::join!(biased; sent, pauses).0
+    }
+
+    /// Leaves of a topic what stays of it until its deletion is complete.
+    pub(crate) fn leave_tombstone(&self, topic: &str) {
+        let key = format!("topics/{topic}.json");
+        let (_, bytes) = self.state.under(&key).remove(0);
+        let tombstone = TopicRecord::parse(&bytes).unwrap().tombstone(self.clock.now());
+        self.state.write(&key, tombstone.render());
     }
 
     /// Creates something by the API.

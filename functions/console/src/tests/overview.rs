@@ -140,7 +140,7 @@ async fn a_store_that_fails_leaves_what_is_known_from_memory() {
 async fn a_topic_after_the_rest_of_a_deleted_one_is_seen() {
     let world = World::signed_in().await;
     world.put(&["topics", "aaa"], json!({})).await;
-    world.api.delete(crate::api::Target::new(&["topics", "aaa"])).await.unwrap();
+    world.leave_tombstone("aaa");
     world.put(&["topics", "orders"], json!({})).await;
     world.get("/console").await.has_not(&["First steps"]);
 }
