@@ -177,6 +177,207 @@ test("a live page shows what happens without being loaded again", async () => {
   await visitor.leave();
 });
 
+const LINKS = "/console/links";
+const REFRESHED = { timeout: 30_000 };
+
+/** Answers a page with what `change` makes of it, from now on. The script asks for it like a browser. */
+async function answerWith({ page }, path, change) {
+  await page.unroute(path).catch(() => {});
+  await page.route(path, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, body: change(await answer.text()) });
+  });
+}
+
+/** Waits until the page has refreshed itself this many times more. */
+async function awaitRefreshes(visitor, path, times) {
+  for (let at = 0; at < times; at += 1) {
+    const answer = await visitor.page.waitForResponse((it) => new URL(it.url()).pathname === path, REFRESHED);
+    await answer.finished();
+  }
+  await visitor.page.waitForTimeout(200);
+}
+
+/** A table of links that is wider than a phone, of which the first has failed this many times. */
+const linksTable = (failures) => (html) =>
+  html.replace(
+    /(<section id="links"[^>]*>).*?<\/section>/s,
+    `$1<div class="scroll" tabindex="0" role="region" aria-label="Links that are not well"><table><tbody><tr>
+     <td><span class="badge bad">down</span></td><td>${"wide".repeat(200)}</td>
+     <td>failed ${failures} times</td></tr></tbody></table></div></section>`,
+  );
+
+test("a table that has the focus after a click keeps it and its scroll, and is still refreshed", async () => {
+  const visitor = await Visitor.come(browser, server, { viewport: { width: 390, height: 844 } });
+  const { page } = visitor;
+  await visitor.signIn();
+  await answerWith(visitor, "**/console/links", linksTable(1));
+  await visitor.open(LINKS);
+  await page.getByText("down", { exact: true }).click();
+  const scroll = page.locator(".scroll");
+  await scroll.evaluate((it) => (it.scrollLeft = 120));
+  await answerWith(visitor, "**/console/links", linksTable(2));
+  await page.getByText("failed 2 times").waitFor(REFRESHED);
+  assert.equal(await scroll.evaluate((it) => it.scrollLeft), 120);
+  assert.equal(await scroll.evaluate((it) => document.activeElement === it), true);
+  await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor();
+  await visitor.page.unrouteAll();
+  await visitor.leave();
+});
+
+/** A form and a part to open in the place of the links. */
+const linksForm = (failures) => (html) =>
+  html.replace(
+    /(<section id="links"[^>]*>).*?<\/section>/s,
+    `$1<p>failed ${failures} times</p><label for="typed">Typed</label><input id="typed">
+     <details><summary>More</summary><p>opened</p></details></section>`,
+  );
+
+test("a text that is typed and a part that is open are kept, and the page says that it waits", async () => {
+  const visitor = await Visitor.come(browser, server);
+  const { page } = visitor;
+  await visitor.signIn();
+  await answerWith(visitor, "**/console/links", linksForm(1));
+  await visitor.open(LINKS);
+  await answerWith(visitor, "**/console/links", linksForm(2));
+  await page.getByLabel("Typed").fill("half a word");
+  await awaitRefreshes(visitor, LINKS, 1);
+  await page.getByText(/^Paused while in use since \d\d:\d\d:\d\d$/).waitFor();
+  assert.equal(await page.getByText("failed 1 times").count(), 1);
+  assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
+  await page.getByText("More").click();
+  await awaitRefreshes(visitor, LINKS, 1);
+  assert.equal(await page.getByText("opened").isVisible(), true);
+  assert.equal(await page.getByText("failed 1 times").count(), 1);
+  // Once nothing is open and no control has the focus, the part is refreshed, and the text is still there.
+  await page.getByText("More").click();
+  await page.evaluate(() => document.activeElement.blur());
+  await page.getByText("failed 2 times").waitFor(REFRESHED);
+  assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
+  await visitor.page.unrouteAll();
+  await visitor.leave();
+});
+
+test("a page that cannot be refreshed says since when, and why", async () => {
+  const visitor = await Visitor.come(browser, server);
+  const { page } = visitor;
+  await visitor.signIn();
+  await visitor.open(LINKS);
+  await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor();
+  assert.equal(await page.getByRole("status").innerText(), "");
+  await page.route("**/console/links", (route) => route.fulfill({ status: 503, body: "busy" }));
+  const since = (why) => page.getByRole("status").getByText(new RegExp(`^Not refreshed since .*: ${why}$`));
+  await since("the server answers 503").waitFor(REFRESHED);
+  await page.unrouteAll();
+  await page.route("**/console/links", (route) => route.abort());
+  await since("the server does not answer").waitFor(REFRESHED);
+  await page.unrouteAll();
+  await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor(REFRESHED);
+  assert.equal(await page.getByRole("status").innerText(), "");
+  await visitor.leave();
+});
+
+test("nothing on the overview moves while it refreshes, even when a link goes down", async () => {
+  const visitor = await Visitor.come(browser, server, { viewport: { width: 1280, height: 1600 } });
+  const { page } = visitor;
+  await visitor.signIn();
+  const settings = { subscriptions: { down: { endpoint: { url: `${endpoint.url}/down` } } } };
+  await server.manage("PUT", "/topics/moves", settings);
+  const { key1 } = await server.manage("GET", "/topics/moves/keys");
+  await visitor.open("/console");
+  await page.evaluate(() => {
+    globalThis.shifts = [];
+    new PerformanceObserver((list) => globalThis.shifts.push(...list.getEntries())).observe({
+      type: "layout-shift",
+    });
+  });
+  // Nodes that are exchanged count as new and not as moved, so the places are compared as well.
+  const place = () => page.locator(".charts").evaluate((it) => it.getBoundingClientRect().top);
+  const before = await place();
+  endpoint.status = 503;
+  const event = { specversion: "1.0", source: "/shop", type: "order.paid" };
+  for (let at = 0; at < 15; at += 1) {
+    const answer = await fetch(`${server.url}/topics/moves/events`, {
+      method: "POST",
+      headers: { "content-type": "application/cloudevents+json", "aeg-sas-key": key1 },
+      body: JSON.stringify({ ...event, id: `moves-${at}` }),
+    });
+    assert.equal(answer.status, 200);
+  }
+  await page.locator("#overview").getByText(new URL(endpoint.url).origin).first().waitFor(REFRESHED);
+  await awaitRefreshes(visitor, "/console", 2);
+  endpoint.status = 200;
+  const sources = ({ value, sources }) => `${value}: ${sources.map(({ node }) => node?.outerHTML)}`;
+  const shifts = await page.evaluate(`globalThis.shifts.map(${sources})`);
+  assert.deepEqual([shifts, await place()], [[], before]);
+  await visitor.leave();
+});
+
+test("a page that nobody touches refreshes once a minute, until somebody does", async () => {
+  const visitor = await Visitor.come(browser, server);
+  const { page } = visitor;
+  await visitor.signIn();
+  await page.clock.install();
+  await visitor.open(LINKS);
+  let asked = 0;
+  page.on("request", (request) => (asked += request.url().endsWith(LINKS) ? 1 : 0));
+  const pass = async (ms, expected) => {
+    asked = 0;
+    await page.clock.runFor(ms);
+    await page.waitForTimeout(500);
+    assert.equal(asked, expected, `${ms} ms`);
+  };
+  await pass(5_000, 1);
+  await page.clock.fastForward(600_000);
+  await page.waitForTimeout(500);
+  await pass(55_000, 0);
+  await pass(5_000, 1);
+  await page.keyboard.press("Shift");
+  await pass(5_000, 1);
+  await visitor.leave();
+});
+
+test("times are in the zone of the visitor, which the page names; without JavaScript in UTC", async () => {
+  const timezoneId = "Asia/Kolkata";
+  const visitor = await Visitor.come(browser, server, { timezoneId });
+  await visitor.signIn();
+  await visitor.open("/console");
+  const footer = visitor.page.getByRole("contentinfo");
+  const words = "Times are in Asia/Calcutta (UTC+5:30). Point at one to see UTC.";
+  assert.ok((await footer.innerText()).includes(words), await footer.innerText());
+  const axis = visitor.page.locator("svg [data-time]").first();
+  const check = async () => {
+    const [at, shown, utc] = await axis.evaluate((it) => [
+      it.dataset.time,
+      it.firstChild.data,
+      it.querySelector("title").textContent,
+    ]);
+    const later = new Date(new Date(at).getTime() + 5.5 * 3_600_000).toISOString();
+    assert.deepEqual([shown, utc], [later.slice(11, 16), `${at.slice(0, 16).replace("T", " ")} UTC`]);
+    await visitor.sees("Times in Asia/Calcutta");
+  };
+  await check();
+  await awaitRefreshes(visitor, "/console", 1);
+  await check();
+  await visitor.leave();
+  const plain = await Visitor.come(browser, server, { timezoneId, javaScriptEnabled: false });
+  await plain.signIn();
+  await plain.open("/console");
+  await plain.sees("Times in UTC");
+  assert.match(await plain.page.getByRole("contentinfo").innerText(), /^Times are in UTC\.$/);
+  await plain.leave();
+});
+
+test("the notice of an action is not in the address that a visitor keeps", async () => {
+  const visitor = await Visitor.come(browser, server);
+  const { page } = visitor;
+  await visitor.signIn();
+  await visitor.open("/console/topics/orders?x=1&done=saved&at=1700000000000#publish");
+  const { pathname, search, hash } = new URL(page.url());
+  assert.deepEqual([pathname, search, hash], ["/console/topics/orders", "?x=1", "#publish"]);
+  await visitor.leave();
+});
+
 for (const [name, options] of [
   ["light", { colorScheme: "light" }],
   ["dark", { colorScheme: "dark" }],

@@ -23,13 +23,17 @@ impl Address {
         Self(self.0.query(name, value))
     }
 
-    /// The page of an event. Browsers take a part of dots, even an encoded one, as a step in the path, so
-    /// such an id is in the query.
+    /// The page of an event. An id that is not plain is in the query.
     pub(crate) fn event(topic: &str, id: &str) -> Self {
-        if matches!(id, "." | "..") {
-            return Self::new(&["topics", topic, "event"]).query("id", Some(id));
+        if is_plain(id) {
+            return Self::new(&["topics", topic, "events", id]);
         }
-        Self::new(&["topics", topic, "events", id])
+        Self::new(&["topics", topic, "event"]).query("id", Some(id))
+    }
+
+    /// The same page, if its address has room in a request.
+    pub(crate) fn short_event(topic: &str, id: &str) -> Option<Self> {
+        Some(Self::event(topic, id)).filter(|address| address.0.as_str().len() <= EVENT_BYTES_MAX)
     }
 
     /// The page of a topic.
@@ -53,6 +57,16 @@ impl Render for Address {
     fn render_to(&self, buffer: &mut String) {
         self.to_string().render_to(buffer);
     }
+}
+
+/// Most bytes of the address of an event. `serve` takes 2,048 bytes, of which some are for parameters.
+const EVENT_BYTES_MAX: usize = 1_500;
+
+/// Whether an id can be a part of a path. Browsers take a part of dots, even an encoded one, as a step in the
+/// path, and an HTTP API of AWS decodes `%2F`.
+pub(crate) fn is_plain(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    !matches!(id, "" | "." | "..") && id.bytes().all(is_plain)
 }
 
 /// The last part of the path of a form that makes something new.
@@ -93,10 +107,23 @@ mod tests {
         let check =
             |id: &str, expected: &str| assert_eq!(Address::event("orders", id).to_string(), expected, "{id}");
         check("order-1", "/console/topics/orders/events/order-1");
-        check("../x?y#z", "/console/topics/orders/events/%2E%2E%2Fx%3Fy%23z");
+        check("a_b.c-1", "/console/topics/orders/events/a_b%2Ec-1");
+        check("../x?y#z", "/console/topics/orders/event?id=..%2Fx%3Fy%23z");
+        check("shop/1", "/console/topics/orders/event?id=shop%2F1");
+        check("a b", "/console/topics/orders/event?id=a+b");
+        check("", "/console/topics/orders/event?id=");
         check("..", "/console/topics/orders/event?id=..");
         check(".", "/console/topics/orders/event?id=.");
-        check("\"><script>", "/console/topics/orders/events/%22%3E%3Cscript%3E");
+        check("\"><script>", "/console/topics/orders/event?id=%22%3E%3Cscript%3E");
+    }
+
+    #[test]
+    fn an_address_that_is_too_long_for_a_request_is_not_made() {
+        let check = |id: &str, expected| assert_eq!(Address::short_event("orders", id).is_some(), expected);
+        check(&"x".repeat(1_024), true);
+        check(&"ü".repeat(200), true);
+        check(&"ü".repeat(1_024), false);
+        check(&"\"".repeat(600), false);
     }
 
     #[test]

@@ -224,7 +224,7 @@ fn bytes_of(body: &impl Serialize) -> Bytes {
 
 impl Refusal {
     fn unreadable() -> Self {
-        Self { status: 400, title: "The page cannot be asked for".to_owned(), ..Self::default() }
+        Self { status: 400, title: "This address is not valid".to_owned(), ..Self::default() }
     }
 }
 

@@ -69,6 +69,7 @@ impl Chart {
                             " " span class=(key) { (series.name) }
                         }
                     }
+                    " " span.hint { "Times in " span data-zone { "UTC" } }
                 }
                 svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.words(window)) {
                     (axis::rows(self.unit, top))

@@ -1,6 +1,7 @@
 //! The state that the pages share, and their path.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use url::Url;
@@ -11,6 +12,9 @@ use crate::history::History;
 /// The path of the console.
 pub const PATH: &str = "/console";
 
+/// Time between two refreshes of a live page where nothing else is said.
+const REFRESH: Duration = Duration::from_secs(5);
+
 /// The state that the pages share.
 #[derive(Debug, Clone)]
 pub struct Console {
@@ -19,6 +23,8 @@ pub struct Console {
     pub(crate) history: Option<Arc<dyn History>>,
     /// The page that shows the metrics where nobody does.
     pub(crate) dashboard_url: Option<Url>,
+    /// Time between two refreshes of a live page.
+    pub(crate) refresh: Duration,
 }
 
 /// The pages, as handlers receive them.
@@ -27,7 +33,7 @@ pub(crate) type Pages = axum::extract::State<Arc<Console>>;
 impl Console {
     /// A console over the management API, as a router that asks for no key: the console asks its visitors.
     pub fn new(api: Router) -> Self {
-        Self { api: Api::new(api), history: None, dashboard_url: None }
+        Self { api: Api::new(api), history: None, dashboard_url: None, refresh: REFRESH }
     }
 
     /// The same with charts of what this history keeps.
@@ -40,5 +46,12 @@ impl Console {
     #[must_use]
     pub fn with_dashboard(self, url: Option<Url>) -> Self {
         Self { dashboard_url: url, ..self }
+    }
+
+    /// The same where live pages refresh once in this time, in whole seconds. A request costs something on
+    /// AWS.
+    #[must_use]
+    pub fn with_refresh(self, refresh: Duration) -> Self {
+        Self { refresh, ..self }
     }
 }

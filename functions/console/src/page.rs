@@ -1,5 +1,8 @@
 //! A page, and the frame around every page.
 
+use std::time::Duration;
+
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
@@ -8,6 +11,8 @@ use crate::api::Refusal;
 use crate::assets;
 use crate::console::PATH;
 use crate::shown::{foreign, visible};
+
+mod foot;
 
 /// The field of a form with the token of its session.
 pub(crate) const FORM_TOKEN: &str = "form";
@@ -22,9 +27,11 @@ pub(crate) struct Page {
     section: Option<Section>,
     title: String,
     body: Markup,
+    /// Time between two refreshes of its live parts.
+    refresh: Option<Duration>,
 }
 
-/// What the frame needs of a signed-in visitor.
+/// The part of a session that the frame needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) form_token: String,
@@ -81,7 +88,7 @@ impl Section {
 impl Page {
     /// A page of this title.
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Self {
-        Self { status: StatusCode::OK, section: None, title: title.into(), body }
+        Self { status: StatusCode::OK, section: None, title: title.into(), body, refresh: None }
     }
 
     /// The same as a page of a section.
@@ -96,7 +103,7 @@ impl Page {
 
     /// The page of a request that cannot be read.
     pub(crate) fn bad_request(detail: &str) -> Self {
-        Self::new("This page cannot be asked for", html! { p { (foreign(detail)) } })
+        Self::new("This address is not valid", html! { p { (foreign(detail)) } })
             .with_status(StatusCode::BAD_REQUEST)
     }
 
@@ -120,14 +127,19 @@ impl Page {
                         a.brand href=(PATH) { "posthaste" }
                         @if let Some(frame) = frame { (self.menu(frame)) }
                     }
-                    main #main tabindex="-1" {
+                    main #main tabindex="-1" data-refresh-seconds=[self.refresh_seconds()] {
                         h1 { (foreign(&self.title)) }
                         (self.body)
                     }
+                    @if frame.is_some() { (foot::foot()) }
                 }
             }
         };
         document.into_string()
+    }
+
+    fn refresh_seconds(&self) -> Option<u64> {
+        self.refresh.map(|every| every.as_secs().max(1))
     }
 
     fn menu(&self, frame: &Frame) -> Markup {
@@ -144,6 +156,7 @@ impl Page {
                     }
                 }
             }
+            (foot::refreshed())
             form.sign-out method="post" action={ (PATH) "/sign-out" } {
                 (form_token(&frame.form_token))
                 button type="submit" { "Sign out" }
@@ -169,7 +182,15 @@ impl From<Refusal> for Page {
     }
 }
 
-/// What the API says of a problem.
+/// Gives a page the time between two refreshes.
+pub(crate) async fn refreshing(State(every): State<Duration>, mut response: Response) -> Response {
+    if let Some(page) = response.extensions_mut().get_mut::<Page>() {
+        page.refresh = Some(every);
+    }
+    response
+}
+
+/// A problem, as the API describes it.
 pub(crate) fn problem(refusal: &Refusal) -> Markup {
     html! {
         div.problem role="alert" {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::api::Refusal;
 use crate::doubt::{hint, title};
 use crate::page::{Page, form_token, problem};
-use crate::shown::{foreign, visible};
+use crate::shown::{BODY_CHARS_MAX, number, visible, visible_cut};
 use crate::visit::Visit;
 
 /// The time after an action for which a page has its notice.
@@ -18,9 +18,6 @@ const NOTICE_SHOWN: Duration = Duration::from_mins(1);
 
 /// The time by which the clocks of two instances may differ.
 const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5);
-
-/// Most characters of a body that are shown.
-const BODY_CHARS_MAX: usize = 16_000;
 
 /// The query of a page that is shown after an action.
 #[derive(Debug, Default, Deserialize)]
@@ -74,14 +71,16 @@ pub(crate) fn duration(length: IsoDuration) -> String {
 
 /// A body from outside: its first characters, and how long it is if there are more.
 pub(crate) fn body(label: &str, text: &str) -> Markup {
-    let end = text.char_indices().nth(BODY_CHARS_MAX).map_or(text.len(), |(end, _)| end);
+    let cut = visible_cut(text, BODY_CHARS_MAX);
+    let is_cut = cut.is_some();
+    let shown = cut.unwrap_or_else(|| visible(text));
     html! {
         @if text.is_empty() {
             p.hint { "Empty." }
         } @else {
-            pre tabindex="0" role="region" aria-label=(label) { (foreign(&text[..end])) }
+            pre tabindex="0" role="region" aria-label=(label) { bdi { (shown) } }
         }
-        @if end < text.len() { p.hint { "The first " (end) " of " (text.len()) " bytes." } }
+        @if is_cut { p.hint { "Only the beginning is shown, of " (number(text.len() as u64)) " bytes." } }
     }
 }
 

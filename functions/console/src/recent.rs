@@ -11,7 +11,7 @@ use crate::history::{Counts, Gauges, History, Pressure, STEP, Waiting};
 /// Points of a chart.
 const POINTS: u32 = 180;
 
-/// The time of the newest rates.
+/// Time over which current rates are averaged.
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// A time that is drawn.
@@ -132,7 +132,7 @@ impl Sum {
         self.is_known().then(|| f64::from(count) / (f64::from(self.steps) * STEP.as_secs_f64()))
     }
 
-    /// The share of attempts that succeeded, in per cent. `None` without an attempt.
+    /// The share of sent events that endpoints accepted, in per cent. `None` without one.
     pub(crate) fn success_percent(&self) -> Option<f64> {
         let Counts { delivered, failed, .. } = self.counts;
         let [delivered, failed] = [delivered, failed].map(f64::from);

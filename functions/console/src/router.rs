@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::OriginalUri;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response_with_state};
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use posthaste_ports::{Clock, Entropy, ObjectStore};
@@ -13,6 +13,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore};
 use crate::access::{self, Access};
 use crate::assets;
 use crate::console::{Console, PATH};
+use crate::page;
 use crate::pages::{
     dead_letters, edit_subscription, edit_topic, event, events, links, new_subscription, new_topic,
     not_found, overview, pressure, replays, subscription, subscription_actions, topic, topic_actions, topics,
@@ -30,6 +31,7 @@ where
         .route("/sign-in", sign_in)
         .route("/sign-out", post(access::sign_out))
         .with_state(Arc::clone(&access));
+    let refresh = console.refresh;
     let pages = Router::new()
         .route("/", get(overview::overview))
         .route("/links", get(links::links))
@@ -38,7 +40,8 @@ where
         .merge(event_routes())
         .merge(dead_letter_routes())
         .fallback(not_found)
-        .with_state(Arc::new(console));
+        .with_state(Arc::new(console))
+        .layer(map_response_with_state(refresh, page::refreshing));
     let guarded = doors
         .merge(pages)
         .method_not_allowed_fallback(page_of_form)

@@ -15,6 +15,9 @@ pub(crate) const BODY_CHARS_MAX: usize = 16_000;
 /// Characters of a code point as it is written.
 const CODE_POINT_CHARS: usize = 8;
 
+/// Most bytes on the page for each character of a cut, so that signs that HTML escapes make no long page.
+const BYTES_FOR_CHAR_MAX: usize = 3;
+
 /// A text from outside: escaped, in a direction of its own, and with characters that would hide or reorder
 /// others made visible.
 pub(crate) fn foreign(text: &str) -> Markup {
@@ -30,17 +33,29 @@ pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
 }
 
 /// The first characters of a text as they are shown; `None` if these are all. A character that is written as
-/// its code point counts as what is written, so that no text becomes much longer than its cut.
+/// its code point counts as what is written, and the page gets at most three bytes for each character of
+/// `chars_max`, so that no text becomes much longer than its cut.
 pub(crate) fn visible_cut(text: &str, chars_max: usize) -> Option<String> {
-    let mut left = chars_max;
+    let (mut chars, mut bytes) = (0, 0);
     for (end, character) in text.char_indices() {
-        let chars = if is_invisible(character) { CODE_POINT_CHARS } else { 1 };
-        if chars > left {
+        let (more_chars, more_bytes) = size_shown(character);
+        (chars, bytes) = (chars + more_chars, bytes + more_bytes);
+        if chars > chars_max || bytes > chars_max * BYTES_FOR_CHAR_MAX {
             return Some(visible(&text[..end]));
         }
-        left -= chars;
     }
     None
+}
+
+/// The characters of a character as it is shown, and its bytes on the page.
+fn size_shown(character: char) -> (usize, usize) {
+    match character {
+        '"' => (1, "&quot;".len()),
+        '&' => (1, "&amp;".len()),
+        '<' | '>' => (1, "&lt;".len()),
+        _ if is_invisible(character) => (CODE_POINT_CHARS, "⟦U+0000⟧".len()),
+        _ => (1, character.len_utf8()),
+    }
 }
 
 /// The text where control characters and marks of direction are written as their code points.
@@ -57,13 +72,16 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether a character is a control character other than white space, has no width, or changes the direction
-/// of others.
+/// Whether a character is a control character other than white space, has no width or no ink, ends a line
+/// where it is not seen, or changes the direction of others.
 fn is_invisible(character: char) -> bool {
     let is_space = matches!(character, '\n' | '\t');
     (character.is_control() && !is_space)
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
         || matches!(character, '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(character, '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{2028}' | '\u{2029}')
+        || matches!(character, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
+        || matches!(character, '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
 }
 
 /// A time, in UTC. The script writes it in the visitor's zone.
@@ -98,6 +116,27 @@ mod tests {
         check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");
         check("a\u{202e}b\u{0}c\nd", "a⟦U+202E⟧b⟦U+0000⟧c\nd");
         check("\u{200b}é", "⟦U+200B⟧é");
+    }
+
+    #[test]
+    fn every_character_without_ink_is_shown_as_its_code_point() {
+        let alone = [
+            0xad, 0x34f, 0x115f, 0x1160, 0x180e, 0x2028, 0x2029, 0x206a, 0x206f, 0x3164, 0xffa0, 0xfff9,
+            0xfffb,
+        ];
+        for code in alone {
+            let text = char::from_u32(code).unwrap().to_string();
+            assert_eq!(visible(&text), format!("⟦U+{code:04X}⟧"));
+        }
+    }
+
+    #[test]
+    fn a_cut_text_takes_three_bytes_of_the_page_for_each_character_at_most() {
+        for character in ['"', '&', '<', '\u{0}', 'x', 'é', '語', '🙂'] {
+            let text = character.to_string().repeat(2_000);
+            let page = html! { (visible_cut(&text, 1_000).unwrap()) }.into_string();
+            assert!((1_000..=3_000).contains(&page.len()), "{character:?}: {}", page.len());
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod logged;
 mod overview;
 mod pressure;
 mod replays;
+mod sizes;
 mod subscription;
 mod topic;
 mod topics;
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{self, Failure, HealthSettings, Observation};
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
+use posthaste_core::stored::TopicRecord;
 use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings, unguarded_router};
 use posthaste_ports::Clock;
 use posthaste_services::{Activity, LinkHealth};
@@ -107,7 +109,7 @@ impl World {
 
     /// The same with another console, and with nobody signed in.
     pub(crate) fn changed(self, change: impl FnOnce(Console, &Self) -> Console) -> Self {
-        let console = change(Console { api: self.api.clone(), history: None, dashboard_url: None }, &self);
+        let console = change(Console { api: self.api.clone(), ..Console::new(axum::Router::new()) }, &self);
         let admin_key = KeyDigest::of(ADMIN_KEY);
         let access = Access::new(self.state.clone(), self.clock.clone(), SeededEntropy::new(2), admin_key);
         Self { router: router(Arc::new(access), console), ..self }
@@ -162,6 +164,14 @@ impl World {
             }
         };
         tokio::join!(biased; sent, pauses).0
+    }
+
+    /// Leaves of a topic what stays of it until its deletion is complete.
+    pub(crate) fn leave_tombstone(&self, topic: &str) {
+        let key = format!("topics/{topic}.json");
+        let (_, bytes) = self.state.under(&key).remove(0);
+        let tombstone = TopicRecord::parse(&bytes).unwrap().tombstone(self.clock.now());
+        self.state.write(&key, tombstone.render());
     }
 
     /// Creates something by the API.

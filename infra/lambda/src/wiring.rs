@@ -53,6 +53,10 @@ const MONITOR_TOPIC_MAX_AGE: Duration = Duration::ZERO;
 /// Idle connections that deliver keeps to endpoints; each is a file descriptor.
 const IDLE_CONNECTIONS_MAX: usize = 128;
 
+/// Time between two refreshes of a live page of the console. Each of them costs a request and some reads of
+/// S3, for every page that is open.
+const CONSOLE_REFRESH: Duration = Duration::from_secs(30);
+
 /// The visibility timeouts of the queues that feed functions, as template.yaml has them.
 const DELIVERIES_VISIBILITY: Duration = Duration::from_secs(730);
 const DEAD_LETTERS_VISIBILITY: Duration = Duration::from_mins(11);
@@ -135,7 +139,8 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         return posthaste_manage::router(manage);
     }
     let console = Console::new(posthaste_manage::unguarded_router(Arc::clone(&manage)))
-        .with_dashboard(environment.dashboard_url.clone());
+        .with_dashboard(environment.dashboard_url.clone())
+        .with_refresh(CONSOLE_REFRESH);
     posthaste_manage::router_beside(manage, posthaste_console::router(access, console))
 }
 

@@ -1,7 +1,6 @@
-//! The axes: lines with their values, and times in UTC.
+//! The axes: lines with their values, and times in UTC, which the script writes in the visitor's zone.
 
 use maud::{Markup, PreEscaped, html};
-use posthaste_core::model::Timestamp;
 
 use super::frame::{BOTTOM, HEIGHT, LEFT, RIGHT};
 use super::path::{height, number};
@@ -22,7 +21,7 @@ pub(super) fn rows(unit: Unit, top: f64) -> Markup {
     }
 }
 
-/// Times below the plot. The last of them says that all are UTC.
+/// Times below the plot. The caption says the zone.
 pub(super) fn times(window: &Window) -> Markup {
     let time = window.time();
     let length = time.end.since(time.start);
@@ -30,14 +29,11 @@ pub(super) fn times(window: &Window) -> Markup {
         @for part in 0..=TIMES {
             @let x = LEFT + (RIGHT - LEFT) * f64::from(part) / f64::from(TIMES);
             @let anchor = if part == 0 { "start" } else if part == TIMES { "end" } else { "middle" };
-            text x=(PreEscaped(number(x))) y=(HEIGHT - 6.0) text-anchor=(anchor) {
-                (clock(time.start + length * part / TIMES)) @if part == TIMES { " UTC" }
+            @let at = time.start + length * part / TIMES;
+            text x=(PreEscaped(number(x))) y=(HEIGHT - 6.0) text-anchor=(anchor) data-time=(at) {
+                (at.strftime("%H:%M")) title { (at.strftime("%Y-%m-%d %H:%M")) " UTC" }
             }
             path.axis d={ "M" (PreEscaped(number(x))) " " (BOTTOM) "v4" } {}
         }
     }
-}
-
-fn clock(at: Timestamp) -> String {
-    at.strftime("%H:%M")
 }

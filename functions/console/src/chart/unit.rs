@@ -22,6 +22,9 @@ pub(crate) enum Unit {
 /// The least end of an axis of milliseconds.
 const MILLIS_TOP_MIN: f64 = 10.0;
 
+/// The greatest share with one digit after the point that is not the whole.
+const PERCENT_BELOW_WHOLE: f64 = 99.9;
+
 impl Unit {
     /// A value as it is written.
     pub(crate) fn text(self, value: f64) -> String {
@@ -30,7 +33,7 @@ impl Unit {
             Self::PerSecond => format!("{}/s", short(value)),
             Self::Millis => duration(value),
             Self::Seconds => format!("{} s", short(value)),
-            Self::Percent => format!("{} %", short(value)),
+            Self::Percent => format!("{} %", short(share(value))),
             Self::Level => level(value).to_owned(),
         }
     }
@@ -63,6 +66,11 @@ fn short(value: f64) -> String {
     }
     let text = if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A share that is not whole, at most the greatest that is written as less than the whole.
+const fn share(percent: f64) -> f64 {
+    if percent < 100.0 { percent.min(PERCENT_BELOW_WHOLE) } else { percent }
 }
 
 /// A length of time, given in milliseconds.
@@ -100,7 +108,10 @@ mod tests {
         check(Unit::PerSecond, 3.0, "3/s");
         check(Unit::Millis, 12.0, "12 ms");
         check(Unit::Millis, 55_000.0, "55 s");
-        check(Unit::Percent, 99.954, "100 %");
+        for (percent, text) in [(99.94, "99.9 %"), (99.954, "99.9 %"), (99.9999, "99.9 %"), (100.0, "100 %")]
+        {
+            check(Unit::Percent, percent, text);
+        }
         check(Unit::Percent, 0.004, "0 %");
         for (level, word) in [(0.0, "normal"), (1.0, "medium"), (2.0, "high")] {
             check(Unit::Level, level, word);

@@ -19,13 +19,13 @@ use self::headers::headers;
 pub(crate) use self::payload::json_body;
 use self::payload::payload;
 pub(crate) use self::resend::{resend, resend_address};
-use crate::address::Address;
+use crate::address::{self, Address};
 use crate::api::{Refusal, Target};
 use crate::asked::{Path, Query};
 use crate::console::Pages;
 use crate::filters::{Field, TIME_EXAMPLE, hidden};
 use crate::page::{Answer, Page, Section};
-use crate::shown::{foreign, foreign_cut};
+use crate::shown::{foreign, foreign_cut, visible};
 use crate::visit::Visit;
 
 /// The page.
@@ -106,12 +106,14 @@ fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
     let field = |name, label, value: &Option<String>| {
         Field { name, label, value: value.as_deref(), example: TIME_EXAMPLE, refusal }.text()
     };
-    let by_query = matches!(asked.id, "." | "..").then_some(asked.id);
+    // A field does not keep line breaks and control characters as they are. A path does.
+    let is_kept = !asked.id.contains('\n') && visible(asked.id) == asked.id;
+    let by_query = (is_kept && !address::is_plain(asked.id)).then_some(asked.id);
     let EventAsked { subscription, key, .. } = asked.query;
     let kept = [("id", by_query), ("subscription", subscription.as_deref()), ("key", key.as_deref())];
     let action = match by_query {
         Some(_) => Address::new(&["topics", asked.topic, "event"]),
-        None => Address::event(asked.topic, asked.id),
+        None => Address::new(&["topics", asked.topic, "events", asked.id]),
     };
     html! {
         details open[refusal.is_some()] {

@@ -29,6 +29,9 @@ const COLUMNS: [Column; 7] = [
     Number("Held objects"),
 ];
 
+/// Most rows that the API answers.
+const ROWS_KNOWN_MAX: usize = 1_000;
+
 /// The page.
 pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Answer {
     let view: LinksView = pages.api.get(Target::new(&["links"])).await?;
@@ -40,21 +43,37 @@ pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Ans
         section #links data-live aria-label="Links" {
             @if view.links.is_empty() {
                 p.empty { "Every link and subscription is well, and nothing is held." }
-            } @else if shown.is_empty() {
+            } @else if found.is_empty() {
                 p.empty { "No link or subscription is like this. Change the filters." }
+            } @else if shown.is_empty() {
+                p.empty { "There are no more rows." }
             } @else {
                 (table("Links that are not well", &COLUMNS, shown.iter().map(|link| row(link))))
             }
-            @if view.truncated { p.hint { "There are more than the server counts." } }
+            @if view.truncated { (left_out(view.links.len())) }
         }
         (pager((search.after > 0).then(|| search.page(0)), (end < found.len()).then(|| search.page(end))))
     };
     Ok(Page::new("Links", body).of(Section::Links))
 }
 
-/// Whether requests pause because they failed.
-pub(crate) const fn is_down(link: &LinkView) -> bool {
-    matches!(link.state, LinkState::Glitch | LinkState::RetryAfter | LinkState::Retry)
+/// The note where the API left rows out.
+fn left_out(rows: usize) -> Markup {
+    html! {
+        p.hint {
+            @if rows < ROWS_KNOWN_MAX {
+                "There are more held objects than the server counts, so rows may be missing."
+            } @else {
+                "Only the first 1,000 rows are shown and searched; there are more."
+            }
+        }
+    }
+}
+
+/// Whether requests to a link or subscription failed, and it does not recover yet. The row of a paused
+/// subscription hides its health, but not since when its requests fail.
+pub(crate) fn is_down(link: &LinkView) -> bool {
+    link.failing_since.is_some() && link.state != LinkState::Recovering
 }
 
 fn row(link: &LinkView) -> Markup {

@@ -7,22 +7,23 @@ mod tiles;
 
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::{LinkView, LinksView, TopicPage};
+use posthaste_core::api::{LinksView, TopicPage};
 
 use self::seen::see;
 use self::tiles::Tiles;
-use crate::api::Target;
+use crate::api::{Refusal, Target};
 use crate::console::{Console, PATH, Pages};
 use crate::page::{Page, Section};
 use crate::pages::links::{is_down, target};
 use crate::recent::Recent;
+use crate::shown::number;
 use crate::visit::Visit;
 
 /// Hours that the page shows.
 const HOURS: u32 = 1;
 
 /// Links that the page names.
-const LINKS_NAMED_MAX: usize = 5;
+const LINKS_NAMED_MAX: usize = 3;
 
 /// The page.
 pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
@@ -30,31 +31,42 @@ pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
     let (topics, seen) = join(topics, see(&pages)).await;
     let recent = pages.history.as_deref().map(|history| Recent::read(history, HOURS, visit.now));
     let body = html! {
-        @if topics.is_ok_and(|topics: TopicPage| topics.topics.is_empty() && topics.unreadable.is_empty()) {
-            (first_steps::section())
-        }
+        @if topics.is_ok_and(|topics| is_empty(&topics)) { (first_steps::section()) }
         section #overview data-live aria-label="Overview" {
             (Tiles { seen: &seen, recent: recent.as_ref() }.render())
-            @if let Ok(links) = &seen.links { (down(links)) }
+            (down(seen.links.as_ref()))
             @if let Some(recent) = &recent { (charts::section(recent)) } @else { (without_history(&pages)) }
         }
     };
     Page::new("Overview", body).of(Section::Overview)
 }
 
-/// The first links that are down.
-fn down(links: &LinksView) -> Markup {
-    let down: Vec<&LinkView> = links.links.iter().filter(|link| is_down(link)).collect();
+/// Whether no topic exists. The first object can be the rest of a deleted one, which is not shown.
+const fn is_empty(topics: &TopicPage) -> bool {
+    topics.topics.is_empty() && topics.unreadable.is_empty() && topics.cursor.is_none()
+}
+
+/// The first links that are down. It has the same place whatever their number, so that the charts below never
+/// move.
+fn down(links: Result<&LinksView, &Refusal>) -> Markup {
+    let down = links.map(|view| view.links.iter().filter(|link| is_down(link)).collect::<Vec<_>>());
+    let more = down.as_ref().map_or(0, |down| down.len().saturating_sub(LINKS_NAMED_MAX));
     html! {
-        @if !down.is_empty() {
-            h2 { "Down now" }
-            ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target(link)) } } }
-            @if down.len() > LINKS_NAMED_MAX { p { a href={ (PATH) "/links" } { "All links" } } }
+        h2 {
+            "Down now"
+            @if more > 0 { ", and " a href={ (PATH) "/links" } { (number(more as u64)) " more" } }
+        }
+        div.down-now {
+            @match down {
+                Ok(down) if down.is_empty() => p { "No link is down." },
+                Ok(down) => ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target(link)) } } },
+                Err(_) => p { "The links cannot be read at the moment." },
+            }
         }
     }
 }
 
-/// What the page cannot know where nobody keeps a history.
+/// The note where nobody keeps a history.
 fn without_history(pages: &Console) -> Markup {
     html! {
         h2 { "Over time" }

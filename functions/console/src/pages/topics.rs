@@ -26,7 +26,7 @@ const COLUMNS: [Column; 6] = [
     Text("Last written"),
 ];
 
-/// The notices of actions.
+/// Notices of actions that led to the page.
 const DONE: [(&str, &str); 1] = [("deleted", "The topic was deleted.")];
 
 /// The filter of the list.
@@ -67,7 +67,8 @@ pub(crate) async fn topics(
         @if !is_empty || prefix.is_some() { (search.form()) }
         @if is_empty {
             p.empty {
-                @if search.cursor.is_some() { "There are no more topics." }
+                @if page.cursor.is_some() { "No topic is on this page. There may be some on the next ones." }
+                @else if search.cursor.is_some() { "There are no more topics." }
                 @else if prefix.is_some() { "No topic has a name that begins like this." }
                 @else { "There is no topic yet. Producers publish to a topic, so make one first." }
             }

@@ -139,6 +139,14 @@ fn keys_on(page: &Shown) -> BTreeSet<String> {
 }
 
 #[tokio::test]
+async fn an_id_with_a_slash_keeps_its_page_when_the_search_is_narrowed() {
+    let world = World::with_billing().await;
+    let page = world.get(&page_of("shop/1")).await;
+    page.has(&[r#"action="/console/topics/Orders/event""#, r#"type="hidden" name="id" value="shop/1""#]);
+    world.get(&page_of("a\nb")).await.has(&[r#"action="/console/topics/Orders/events/a%0Ab""#]);
+}
+
+#[tokio::test]
 async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
     let world = World::with_billing().await;
     let text = Some("\"".repeat(1_000));

@@ -47,9 +47,18 @@ async fn filters_hold_and_keep_their_values() {
 async fn an_event_s_id_leads_to_the_event() {
     let world = World::with_billing().await;
     let sent = world.get("/console/events?id=a%2Fb%3F").await;
-    assert_eq!((sent.status, sent.location()), (303, "/console/topics/Orders/events/a%2Fb%3F"));
+    assert_eq!((sent.status, sent.location()), (303, "/console/topics/Orders/event?id=a%2Fb%3F"));
     world.put(&["topics", "Invoices"], serde_json::json!({})).await;
     world.get("/console/events?id=a").await.has(&["Choose the topic of the event", r#"value="a""#]);
+}
+
+#[tokio::test]
+async fn an_id_that_is_too_long_for_an_address_leads_to_its_request() {
+    let world = World::with_billing().await;
+    let webhook_id = Some("msg_1".to_owned());
+    world.log_records(&[Record { webhook_id, ..delivered(&"ü".repeat(1_024), world.ago(5)) }]);
+    let page = world.get("/console/events").await;
+    page.has(&["webhookId=msg_1"]).has_not(&["/event?id="]);
 }
 
 #[tokio::test]

@@ -47,6 +47,20 @@ async fn rows_are_selected_by_state_and_name_and_paged() {
     second.has(&["orders / s50", "orders / s59", r#"href="/console/links""#]).has_not(&["s49", "Next page"]);
     let one = world.get("/console/links?state=paused&name=S07").await;
     one.has(&["orders / s07", r#"value="paused" selected"#, r#"value="S07""#]).has_not(&["orders / s08"]);
+    let beyond = world.get("/console/links?after=60").await;
+    beyond.has(&["There are no more rows", r#"href="/console/links""#]).has_not(&["Change the filters"]);
     world.get("/console/links?state=retry").await.has(&["Change the filters"]).has_not(&["orders / s07"]);
     assert_eq!(world.get("/console/links?state=broken").await.status, 400);
+}
+
+#[tokio::test]
+async fn rows_that_the_api_leaves_out_are_mentioned_where_they_are_searched() {
+    let world = World::signed_in().await;
+    for number in 0..=1_000 {
+        world.fail_link(&format!("https://s{number}.example.com:443")).await;
+    }
+    for query in ["", "?name=s7", "?state=paused", "?after=2000"] {
+        let page = world.get(&format!("/console/links{query}")).await;
+        page.has(&["Only the first 1,000 rows are shown and searched; there are more."]);
+    }
 }

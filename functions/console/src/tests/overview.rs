@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{Level, PressureState, Resource};
@@ -58,10 +59,11 @@ async fn world() -> World {
 async fn the_last_hour_is_shown_in_figures_and_charts() {
     let world = world().await;
     let page = world.get("/console").await;
-    page.has(&["12/s", "7,200 in the last hour", "80 %", "1,800 of 9,000 attempts failed", "3,900"]);
+    page.has(&["12/s", "7,200 in the last hour", "80 %", "1,800 of 9,000 sent events failed", "3,900"]);
     page.has(&["17 wait for a retry", ">120</span>", "every link answers", "data-live"]);
     page.has(&["Events a second, the last hour. delivered: last 12/s, least 12/s, most 12/s"]);
     page.has(&["Pressure, the last hour. last medium", "last 15 s, least 15 s, most 15 s"]);
+    page.has(&["Down now", "No link is down."]);
     page.has_not(&["First steps", "CloudWatch", "style="]);
     assert!(page.html.len() < 30_000, "{}", page.html.len());
 }
@@ -81,7 +83,11 @@ async fn what_fails_now_is_named_with_links_to_its_page() {
     world.fail_link("https://billing.example.com:443").await;
     let page = world.get("/console").await;
     page.has(&["badge warn", "refused: standard, bulk", "the tarpit makes producers wait 15 s"]);
-    page.has(&["Down now", "https://billing.example.com:443", r#"href="/console/links""#]);
+    page.has(&["Down now</h2>", "https://billing.example.com:443", r#"href="/console/links""#]);
+    for number in 0..4 {
+        world.fail_link(&format!("https://crm-{number}.example.com:443")).await;
+    }
+    world.get("/console").await.has(&[r#"Down now, and <a href="/console/links">2 more</a>"#]);
 }
 
 #[tokio::test]
@@ -128,4 +134,43 @@ async fn a_store_that_fails_leaves_what_is_known_from_memory() {
     let world = world().await;
     world.state.write(PRESSURE_KEY, "not json");
     world.get("/console").await.has(&["Pressure, the last hour", "7,200 in the last hour"]);
+}
+
+#[tokio::test]
+async fn a_topic_after_the_rest_of_a_deleted_one_is_seen() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "aaa"], json!({})).await;
+    world.leave_tombstone("aaa");
+    world.put(&["topics", "orders"], json!({})).await;
+    world.get("/console").await.has_not(&["First steps"]);
+}
+
+#[tokio::test]
+async fn the_command_of_the_first_steps_takes_a_url_with_or_without_a_slash_at_its_end() {
+    let page = World::signed_in().await.get("/console").await;
+    page.has(&["${POSTHASTE_URL%/}/topics/orders/events", "PublishUrlAuthType=AWS_IAM", "--aws-sigv4"]);
+}
+
+#[tokio::test]
+async fn a_paused_subscription_whose_requests_failed_is_down_too() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
+    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
+    world.fail_link("https://billing.example.com:443 orders.billing").await;
+    world.get("/console").await.has(&[r#"<span class="bad">1</span>"#]);
+    let pause = crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
+    world.api.post::<serde_json::Value>(pause).await.unwrap();
+    let page = world.get("/console").await;
+    page.has(&[r#"<span class="bad">1</span>"#, "orders / billing"]).has_not(&["No link is down"]);
+}
+
+#[tokio::test]
+async fn live_pages_say_how_often_they_refresh_and_the_zone_of_their_times() {
+    let world = World::signed_in().await;
+    let page = world.get("/console/links").await;
+    page.has(&[r#"data-refresh-seconds="5""#, r#"<p class="hint" id="zone">Times are in UTC.</p>"#]);
+    let world = World::new().changed(|console, _| console.with_refresh(Duration::from_secs(30)));
+    world.sign_in_well().await;
+    world.get("/console/links").await.has(&[r#"data-refresh-seconds="30""#]);
 }

@@ -46,7 +46,9 @@ async fn a_resource_is_shown_with_what_follows_from_it() {
         "standard</span> and",
     ]);
     page.has(&[
-        "internal</th>",
+        "internal</th><td>critical producers",
+        "standard</th><td>ordinary producers",
+        "bulk</th><td>imports and replays",
         "waits</span> 15 s",
         "refused</span> with 503",
         "20 s, if that finds the same",
@@ -58,7 +60,7 @@ async fn an_old_state_says_how_little_it_counts() {
     let world = World::signed_in().await;
     write(&world, 15_000, json!([queue()]));
     world.clock.advance(std::time::Duration::from_mins(10));
-    world.get("/console/pressure").await.has(&["stale", "the monitor has missed polls", "nobody"]);
+    world.get("/console/pressure").await.has(&["stale", "The monitor has missed polls: nobody is refused"]);
     world.clock.advance(std::time::Duration::from_mins(10));
     world.get("/console/pressure").await.has(&["forgotten", "badge good\">normal", "accepted"]);
 }

@@ -25,6 +25,19 @@ async fn topics_are_listed_page_by_page() {
 }
 
 #[tokio::test]
+async fn a_page_of_deleted_topics_does_not_say_that_there_is_none() {
+    let world = World::signed_in().await;
+    for number in 0..51 {
+        world.put(&["topics", &format!("t-{number:02}")], json!({})).await;
+    }
+    for number in 0..50 {
+        world.leave_tombstone(&format!("t-{number:02}"));
+    }
+    let page = world.get("/console/topics").await;
+    page.has(&["No topic is on this page", "Next page"]).has_not(&["There is no topic yet"]);
+}
+
+#[tokio::test]
 async fn topics_are_found_by_the_beginning_of_their_names() {
     let world = World::signed_in().await;
     for name in ["orders", "orders-eu", "bills"] {

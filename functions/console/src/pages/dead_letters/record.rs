@@ -125,7 +125,9 @@ fn ways_on(object: &str, index: usize, letter: &ShownLetter, visit: &Visit) -> M
         [("subscription", Some(subscription.as_str())), ("object", Some(object)), ("index", Some(&*index))];
     html! {
         div.actions {
-            a.button href=(Address::event(topic.as_str(), &id)) { "Attempts of the event" }
+            @if let Some(event) = Address::short_event(topic.as_str(), &id) {
+                a.button href=(event) { "Attempts of the event" }
+            }
             form method="post" action=(resend_address(topic.as_str(), &id)) {
                 (form_token(&visit.form_token))
                 (hidden(&fields))

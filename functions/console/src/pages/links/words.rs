@@ -9,7 +9,7 @@ pub(crate) fn badge(state: LinkState) -> Markup {
     html! { span class={ "badge " (class) } { (word) } }
 }
 
-/// What the state means.
+/// The meaning of the state.
 pub(crate) fn meaning(state: LinkState) -> &'static str {
     in_words(state).2
 }

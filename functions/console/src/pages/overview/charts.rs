@@ -13,7 +13,7 @@ pub(super) fn section(recent: &Recent) -> Markup {
         div.charts { @for chart in all(recent) { (chart.render(&recent.window)) } }
         p.hint {
             "A gap is a time of which nothing is known. Counts from before the start of this server come \
-             from the delivery log."
+             from the delivery log, which leaves out topics with " code { "deliveryLog: off" } "."
         }
     }
 }
@@ -24,7 +24,7 @@ fn all(recent: &Recent) -> [Chart; 8] {
         Chart::new("Events a second", Unit::PerSecond, Shape::Line)
             .with("delivered", recent.counted(|sum| sum.rate(sum.counts.delivered)))
             .with("failed", recent.counted(|sum| sum.rate(sum.counts.failed))),
-        Chart::new("Attempts that succeeded", Unit::Percent, Shape::Line)
+        Chart::new("Sent events that succeeded", Unit::Percent, Shape::Line)
             .with("succeeded", recent.counted(crate::recent::Sum::success_percent)),
         Chart::new("Answers of endpoints", Unit::Millis, Shape::Line)
             .with("p50", percentile(0.5))

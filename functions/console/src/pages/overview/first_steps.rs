@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::console::PATH;
 
 /// A request that publishes an event.
-const PUBLISH: &str = r#"curl -i "$POSTHASTE_URL/topics/orders/events" \
+const PUBLISH: &str = r#"curl -i "${POSTHASTE_URL%/}/topics/orders/events" \
   -H "aeg-sas-key: $KEY" -H 'content-type: application/cloudevents+json' \
   -d '{"specversion":"1.0","id":"1","source":"/first","type":"com.example.first","data":{"hello":"world"}}'"#;
 
@@ -26,6 +26,8 @@ pub(super) fn section() -> Markup {
                     "Publish an event. Here the topic is " code { "orders" } ", " code { "POSTHASTE_URL" }
                     " is the address of this server (on AWS the output " code { "PublishUrl" }
                     " of the stack), and " code { "KEY" } " is the key."
+                    " With " code { "PublishUrlAuthType=AWS_IAM" } " sign the request: "
+                    code { "curl --aws-sigv4" } "."
                     pre tabindex="0" role="region" aria-label="The request" { code { (PUBLISH) } }
                 }
                 li { "See under " a href={ (PATH) "/events" } { "Events" } " what became of it." }

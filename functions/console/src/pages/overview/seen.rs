@@ -1,4 +1,4 @@
-//! What the overview asks the API.
+//! The questions of the overview to the API.
 
 use futures_util::future::join3;
 use posthaste_core::api::{LinksView, PressureView, ReplayPage};
@@ -6,7 +6,7 @@ use posthaste_core::api::{LinksView, PressureView, ReplayPage};
 use crate::api::{Refusal, Target};
 use crate::console::Console;
 
-/// What the API says now. A part that it cannot answer leaves the others as they are.
+/// The answers of the API. A part that it cannot answer leaves the others as they are.
 pub(super) struct Seen {
     pub(super) pressure: Result<PressureView, Refusal>,
     pub(super) links: Result<LinksView, Refusal>,

@@ -13,7 +13,7 @@ use crate::pages::pressure::{level_badge, tiers, wait};
 use crate::recent::Recent;
 use crate::shown::number;
 
-/// What the tiles show.
+/// The tiles.
 pub(super) struct Tiles<'a> {
     pub(super) seen: &'a Seen,
     pub(super) recent: Option<&'a Recent>,
@@ -90,8 +90,7 @@ fn success(recent: &Recent) -> Markup {
     let Counts { delivered, failed, .. } = recent.total.counts;
     let share = recent.total.success_percent().map(|share| Unit::Percent.text(share));
     let all = u64::from(delivered) + u64::from(failed);
-    let hint =
-        html! { (number(failed.into())) " of " (number(all)) " attempts failed in " (recent.window.words()) };
+    let hint = html! { (number(failed.into())) " of " (number(all)) " sent events failed" };
     tile("Success", "/events?result=retry", &figure(share), &hint)
 }
 

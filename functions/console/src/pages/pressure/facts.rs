@@ -1,4 +1,4 @@
-//! What producers get now, and how old the state is.
+//! The treatment of producers now, and the age of the state.
 
 use maud::{Markup, html};
 use posthaste_core::api::{PressureFreshness, PressureView};
@@ -40,8 +40,8 @@ fn freshness(freshness: PressureFreshness) -> Markup {
         PressureFreshness::Stale => (
             "warn",
             "stale",
-            "the monitor has missed polls; no producer is refused, and those that waited wait for the first \
-             step",
+            "The monitor has missed polls: nobody is refused, and delayed producers wait only the shortest \
+             delay.",
         ),
         PressureFreshness::Forgotten => (
             "bad",
@@ -74,8 +74,8 @@ fn row(view: &PressureView, tier: Tier) -> Markup {
 
 const fn who(tier: Tier) -> &'static str {
     match tier {
-        Tier::Internal => "those that must go on",
-        Tier::Standard => "usual ones",
+        Tier::Internal => "critical producers",
+        Tier::Standard => "ordinary producers",
         Tier::Bulk => "imports and replays",
     }
 }

@@ -16,8 +16,11 @@ const COLUMNS: [Column; 2] = [Text("Header"), Text("Value")];
 /// Most characters of a header's value.
 const VALUE_CHARS_MAX: usize = 1_000;
 
-/// Most headers that are shown.
-const HEADERS_MAX: usize = 100;
+/// Most bytes of the rows of a table of headers, so that the page stays short.
+const ROWS_BYTES_MAX: usize = 24_000;
+
+/// Most characters of a reason.
+const REASON_CHARS_MAX: usize = 1_000;
 
 pub(super) fn tested(attempt: &TestAttempt) -> Markup {
     let (class, word) = if attempt.delivered { ("good", "delivered") } else { ("bad", "not delivered") };
@@ -25,7 +28,9 @@ pub(super) fn tested(attempt: &TestAttempt) -> Markup {
         dl.facts {
             (fact("Result", &html! { span class={ "badge " (class) } { (word) } }))
             (fact("Outcome", &foreign(&attempt.outcome)))
-            @if let Some(failure) = &attempt.failure { (fact("Reason", &foreign(failure))) }
+            @if let Some(failure) = &attempt.failure {
+                (fact("Reason", &foreign_cut(failure, REASON_CHARS_MAX)))
+            }
             (fact("Time", &html! { (number(attempt.took_ms)) " ms" }))
         }
         h2 { "Request" }
@@ -46,10 +51,25 @@ pub(super) fn tested(attempt: &TestAttempt) -> Markup {
 }
 
 fn headers_table(label: &str, headers: &BTreeMap<String, String>) -> Markup {
+    let rows = rows(headers);
+    let shown = rows.len();
     html! {
-        (table(label, &COLUMNS, headers.iter().take(HEADERS_MAX).map(row)))
-        @if headers.len() > HEADERS_MAX { p.hint { "There are " (headers.len()) " headers." } }
+        (table(label, &COLUMNS, rows))
+        @if shown < headers.len() {
+            p.hint { "The first " (shown) " of " (headers.len()) " headers are shown." }
+        }
     }
+}
+
+/// The rows for which there is room.
+fn rows(headers: &BTreeMap<String, String>) -> Vec<Markup> {
+    let mut bytes = 0;
+    let rows = headers.iter().map(row);
+    rows.take_while(|row| {
+        bytes += row.0.len();
+        bytes <= ROWS_BYTES_MAX
+    })
+    .collect()
 }
 
 fn row((name, value): (&String, &String)) -> Markup {

@@ -1,4 +1,5 @@
-//! What happened before the start, from the delivery log, so that a restart does not empty the charts.
+//! The time before the start, from the delivery log, so that a restart does not empty the charts. Topics with
+//! `deliveryLog: off` are not in the log, so the charts leave them out until the start.
 
 use std::collections::BTreeMap;
 use std::error::Error;

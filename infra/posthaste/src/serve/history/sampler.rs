@@ -51,7 +51,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
         self.ring.set_gauges(number, Gauges { waiting, down, pressure });
     }
 
-    /// What was counted since the last look.
+    /// The counts since the last look.
     fn counted(&self) -> Counts {
         let totals = self.totals.read();
         let before = std::mem::replace(&mut *self.last.lock(), totals);

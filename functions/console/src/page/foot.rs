@@ -1,0 +1,18 @@
+//! The zone of a page's times, and the age of its live parts. The script fills in both.
+
+use maud::{Markup, html};
+
+/// The place for the time of the last refresh.
+pub(super) fn refreshed() -> Markup {
+    html! { p.hint #refreshed {} }
+}
+
+/// The foot of a page.
+pub(super) fn foot() -> Markup {
+    html! {
+        footer {
+            p.hint #zone { "Times are in UTC." }
+            p #not-refreshed {}
+        }
+    }
+}
