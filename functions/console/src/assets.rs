@@ -24,12 +24,28 @@ pub(crate) struct Asset {
 }
 
 /// The styles.
-pub(crate) static STYLES: Asset =
-    Asset::new("console", "css", "text/css; charset=utf-8", include_str!("assets/console.css"));
+pub(crate) static STYLES: Asset = Asset::new(
+    "console",
+    "css",
+    "text/css; charset=utf-8",
+    concat!(
+        include_str!("assets/console.css"),
+        include_str!("assets/parts.css"),
+        include_str!("assets/narrow.css"),
+    ),
+);
 
 /// The script.
-pub(crate) static SCRIPT: Asset =
-    Asset::new("console", "js", "text/javascript; charset=utf-8", include_str!("assets/console.js"));
+pub(crate) static SCRIPT: Asset = Asset::new(
+    "console",
+    "js",
+    "text/javascript; charset=utf-8",
+    concat!(
+        include_str!("assets/console.js"),
+        include_str!("assets/forms.js"),
+        include_str!("assets/live.js"),
+    ),
+);
 
 /// The icon.
 pub(crate) static ICON: Asset = Asset::new("icon", "svg", "image/svg+xml", include_str!("assets/icon.svg"));

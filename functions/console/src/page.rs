@@ -116,7 +116,7 @@ impl Page {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { (visible(&self.title)) " · posthaste" }
+                    title { @if self.is_mistaken() { "Mistake: " } (visible(&self.title)) " · posthaste" }
                     link rel="icon" href=(assets::ICON.url()) type="image/svg+xml";
                     link rel="stylesheet" href=(assets::STYLES.url());
                     script src=(assets::SCRIPT.url()) defer {}
@@ -138,6 +138,11 @@ impl Page {
         document.into_string()
     }
 
+    /// Whether the page has a form with a mistake.
+    fn is_mistaken(&self) -> bool {
+        self.section.is_some() && self.status == StatusCode::BAD_REQUEST
+    }
+
     fn refresh_seconds(&self) -> Option<u64> {
         self.refresh.map(|every| every.as_secs().max(1))
     }
@@ -148,7 +153,7 @@ impl Page {
                 ul {
                     @for section in Section::ALL {
                         li {
-                            a href={ (PATH) (section.path()) }
+                            a href={ (PATH) (section.path()) } data-title=(section.title())
                                 aria-current=[(self.section == Some(section)).then_some("page")] {
                                 (section.title())
                             }
@@ -193,7 +198,7 @@ pub(crate) async fn refreshing(State(every): State<Duration>, mut response: Resp
 /// A problem, as the API describes it.
 pub(crate) fn problem(refusal: &Refusal) -> Markup {
     html! {
-        div.problem role="alert" {
+        div.problem role="alert" tabindex="-1" autofocus {
             @if let Some(detail) = &refusal.detail {
                 p {
                     @if let Some(member) = &refusal.member { code { (foreign(member)) } ": " }

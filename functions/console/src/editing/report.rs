@@ -22,7 +22,7 @@ const LINE_CHARS_MAX: usize = 2_000;
 pub(crate) fn mistakes(mistakes: &[TextMistake]) -> Markup {
     html! {
         @if !mistakes.is_empty() {
-            div.problem role="alert" {
+            div.problem role="alert" tabindex="-1" autofocus {
                 p {
                     @if mistakes.len() == 1 { "There is a mistake:" }
                     @else { "There are " (mistakes.len()) " mistakes:" }

@@ -108,7 +108,7 @@ fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
 pub(super) fn name_field(what: &str, name: &str) -> Markup {
     html! {
         label for="name" { "Name of the " (what) }
-        input #name name="name" value=(name) autocomplete="off" maxlength="64" required
+        input #name name="name" value=(name) autocomplete="off" maxlength="64" required autofocus
             aria-describedby="name-hint";
         p.hint #name-hint { "Letters, digits and hyphens. It cannot be changed later." }
     }

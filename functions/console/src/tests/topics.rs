@@ -96,6 +96,11 @@ async fn a_new_topic_with_mistakes_is_not_made() {
         let fields = [("name", name), ("text", text)];
         let refused = world.post("/console/topics/new", "/console/topics/new", &fields).await;
         assert_eq!(refused.status, 400, "{text:?}");
+        for marked in
+            ["<title>Mistake: New topic", r#"<div class="problem" role="alert" tabindex="-1" autofocus>"#]
+        {
+            assert!(refused.html.contains(marked), "{marked:?} is missing in {}", refused.html);
+        }
         assert!(refused.html.contains(expected), "{expected:?} is missing in {}", refused.html);
     }
     let long = [("name", "crm"), ("text", &*"#".repeat(70_000))];

@@ -1,0 +1,234 @@
+// The console as people use it: pressing twice, going back, typing while a session ends, on a phone.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { Endpoint, Visitor, launch } from "./console.mjs";
+import { Server } from "./serving.mjs";
+
+const LINKS = "/console/links";
+const BILLING = "/console/topics/orders/subscriptions/billing";
+const REFRESHED = { timeout: 30_000 };
+
+const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/links", "/pressure", "/replays"];
+
+let browser;
+let endpoint;
+let server;
+
+before(async () => {
+  [browser, endpoint, server] = await Promise.all([launch(), Endpoint.start(), Server.start()]);
+  await server.createTopic("other", {}, endpoint.url, {});
+  const { url, key } = await server.createTopic("orders", {}, endpoint.url, {});
+  await server.manage("PUT", "/topics/orders/subscriptions/billing", { endpoint: { url: endpoint.url } });
+  const event = { specversion: "1.0", id: "order-1", source: "/shop", type: "com.example.order.paid" };
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/cloudevents+json", "aeg-sas-key": key },
+    body: JSON.stringify(event),
+  });
+  assert.equal(answer.status, 200);
+});
+
+after(async () => {
+  await browser?.close();
+  endpoint?.stop();
+  await server?.stop();
+});
+
+async function come(options) {
+  const visitor = await Visitor.come(browser, server, options);
+  await visitor.signIn();
+  return visitor;
+}
+
+test("a button that is pressed twice acts once, and can be pressed on the next page", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await visitor.open(BILLING);
+  let sent = 0;
+  await page.route("**/test", async (route) => {
+    sent += 1;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await route.continue();
+  });
+  const button = page.getByRole("button", { name: "Send a test event", exact: true }).first();
+  await button.scrollIntoViewIfNeeded();
+  const { x, y } = await button.boundingBox();
+  const loaded = page.waitForEvent("load");
+  await page.mouse.click(x + 5, y + 5);
+  await page.waitForTimeout(150);
+  await page.mouse.click(x + 5, y + 5);
+  await loaded;
+  assert.equal(sent, 1);
+  await visitor.open(BILLING);
+  await visitor.press("Send a test event");
+  assert.equal(sent, 2);
+  await visitor.leave();
+});
+
+test("a page that the browser shows again as it was left can send again", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await visitor.open(BILLING);
+  await page.evaluate(() => {
+    globalThis.sent = 0;
+    addEventListener("submit", (event) => {
+      globalThis.sent += event.defaultPrevented ? 0 : 1;
+      event.preventDefault();
+    });
+  });
+  const button = page.getByRole("button", { name: "Send a test event", exact: true }).first();
+  const pressed = () => button.evaluate((it) => (it.click(), [globalThis.sent, it.ariaBusy]));
+  assert.deepEqual([await pressed(), await pressed()], [[1, "true"], [1, "true"]]);
+  await page.evaluate(() => dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })));
+  assert.equal(await button.getAttribute("aria-busy"), null);
+  assert.deepEqual(await pressed(), [2, "true"]);
+  await visitor.leave();
+});
+
+test("Back from the preview of an edit has the text that was typed", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await visitor.open(`${BILLING}/edit`);
+  const field = page.getByLabel("Settings as YAML");
+  await field.fill(`${await field.inputValue()}\nautoDeleteOnIdle: P9D\n`);
+  const typed = await field.inputValue();
+  await visitor.press("Show what changes");
+  await visitor.sees("autoDeleteOnIdle");
+  await page.goBack();
+  assert.equal(await field.inputValue(), typed);
+  await visitor.press("Show what changes");
+  await visitor.press("Go on editing");
+  assert.equal(await field.inputValue(), typed);
+  await visitor.leave();
+});
+
+test("a field for a time says what it is in the visitor's zone, and that it is in the future", async () => {
+  const visitor = await come({ timezoneId: "Europe/Berlin" });
+  const { page } = visitor;
+  await visitor.open("/console/events?topic=orders&from=2026-11-21T10:00:00Z");
+  const hint = (name) => page.locator(`#${name}-hint`).innerText();
+  assert.deepEqual([await hint("from"), await hint("to")], ["2026-11-21 11:00:00 in Europe/Berlin.", ""]);
+  const check = async (name, typed, expected) => {
+    await page.locator(`#${name}`).fill(typed);
+    assert.equal(await hint(name), expected, typed);
+  };
+  const local = "2126-06-21 12:00:00 in Europe/Berlin.";
+  await check("from", "2126-06-21T10:00:00Z", `${local} This is in the future.`);
+  await check("to", "2126-06-21T12:00:00+02:00", local);
+  for (const other of ["2126-06-21", "soon", "2126-13-45T10:00:00Z"]) await check("to", other, "");
+  assert.deepEqual(await visitor.violations(), []);
+  await visitor.leave();
+});
+
+test("where the session ends elsewhere, a page keeps what was typed until a new sign-in", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await visitor.open(LINKS);
+  await page.evaluate(() => {
+    const field = `<label for="typed">Typed</label><input id="typed">`;
+    document.querySelector("h1").insertAdjacentHTML("afterend", field);
+  });
+  await page.getByLabel("Typed").fill("half a word");
+  const cookies = await visitor.context.cookies();
+  await visitor.context.clearCookies();
+  const signIn = page.getByRole("status").getByRole("link", { name: "Sign in in a new tab" });
+  await signIn.waitFor(REFRESHED);
+  assert.equal(new URL(await signIn.evaluate((it) => it.href)).searchParams.get("next"), LINKS);
+  assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
+  assert.deepEqual(await visitor.violations(), []);
+  await visitor.context.addCookies(cookies);
+  await signIn.waitFor({ state: "detached", ...REFRESHED });
+  // Where nothing was typed, the sign-in page says it all.
+  await visitor.open(LINKS);
+  await visitor.context.clearCookies();
+  await page.getByLabel("Admin key").waitFor(REFRESHED);
+  await visitor.leave();
+});
+
+test("the page of what was deleted meanwhile says so, and asks no more", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await server.manage("PUT", "/topics/gone", {});
+  await server.manage("PUT", "/topics/gone/subscriptions/all", { endpoint: { url: endpoint.url } });
+  const path = "/console/topics/gone/subscriptions/all";
+  await page.clock.install();
+  await visitor.open(path);
+  const headers = { authorization: `Bearer ${server.key}` };
+  await fetch(`${server.url}/topics/gone/subscriptions/all`, { method: "DELETE", headers });
+  await page.clock.runFor(5_000);
+  await page.getByRole("status").getByText("What this page shows is not there any more.").waitFor(REFRESHED);
+  let asked = 0;
+  page.on("request", () => (asked += 1));
+  await page.clock.runFor(60_000);
+  await page.waitForTimeout(500);
+  assert.equal(asked, 0);
+  await visitor.leave();
+});
+
+for (const width of [1280, 390]) {
+  test(`the menu stands where it is on every page (${width} px)`, async () => {
+    const visitor = await come({ viewport: { width, height: 844 } });
+    const box = (it) => [it.getBoundingClientRect()].map(({ x, y, width, height }) => [x, y, width, height]);
+    const places = async (path) => {
+      await visitor.open(`/console${path}`);
+      const items = await visitor.page.locator("nav[aria-label=Sections] a, header").all();
+      return Promise.all(items.map((item) => item.evaluate(box)));
+    };
+    const first = await places("");
+    for (const path of [...SECTIONS, "/topics/orders"]) assert.deepEqual(await places(path), first, path);
+    await visitor.leave();
+  });
+}
+
+test("fields of a filter stand in line beside a mistake, and leave room for rows on a phone", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  const rows = async () => {
+    const fields = await page.locator("form.filters :is(input:not([type=hidden]), select, button)").all();
+    const boxes = await Promise.all(fields.map((field) => field.boundingBox()));
+    return [...new Set(boxes.map(({ y, height }) => Math.round(y + height / 2)))];
+  };
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await visitor.open("/console/dead-letters?topic=orders&from=never");
+  assert.equal(await page.locator("#from-mistake").count(), 1);
+  assert.equal((await rows()).length, 2, `${await rows()}`);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await visitor.open("/console/events?topic=orders");
+  const { height } = await page.locator("form.filters").boundingBox();
+  assert.ok(height < 420, `${height} px`);
+  await visitor.leave();
+});
+
+test("on a phone a wide table has a second column in sight, and a shade where it goes on", async () => {
+  const visitor = await come({ viewport: { width: 390, height: 844 } });
+  await visitor.openUntil("/console/events?topic=orders", "order-1");
+  for (const path of ["/pressure", "/events?topic=orders"]) {
+    await visitor.open(`/console${path}`);
+    const table = visitor.page.locator(".scroll").last();
+    const { x, width } = await table.locator("th").nth(1).boundingBox();
+    assert.ok(x + width < 390, `${path}: the second column ends at ${x + width}`);
+    assert.match(await table.evaluate((it) => getComputedStyle(it).backgroundAttachment), /local.*scroll/);
+  }
+  await visitor.leave();
+});
+
+test("something new is named at once, and after a mistake the focus is on what is wrong", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
+  for (const [path, button] of [
+    ["/topics/new", "Create topic"],
+    ["/topics/orders/subscriptions/new", "Show what changes"],
+  ]) {
+    await visitor.open(`/console${path}`);
+    assert.equal(await focused(), "name");
+    await page.getByLabel("Name of the").fill("no such name");
+    await visitor.press(button);
+    assert.equal(await focused(), "problem");
+    assert.match(await page.title(), /^Mistake: New /);
+    assert.deepEqual(await visitor.violations(), []);
+  }
+  await visitor.leave();
+});
