@@ -14,8 +14,8 @@ pub(crate) use frame::Shape;
 use frame::{HEIGHT, LEFT, RIGHT, WIDTH};
 pub(crate) use unit::Unit;
 
-/// The classes of the line and of the bars of each series.
-const CLASSES: [(&str, &str); 2] = [("line-1", "bar"), ("line-2", "bar-2")];
+/// The classes of the line, of the bars and of the dots of each series.
+const CLASSES: [[&str; 3]; 2] = [["line-1", "bar", "dot-1"], ["line-2", "bar-2", "dot-2"]];
 
 /// Values over time. What is not known is a gap.
 #[derive(Debug, Clone)]
@@ -90,10 +90,11 @@ impl Chart {
         self.series.iter().flat_map(|series| series.values.iter().copied().flatten())
     }
 
-    fn drawn(&self, series: &Series, top: f64, (line, bar): (&str, &str)) -> Markup {
-        let path = path::of(self.shape, &series.values, top);
+    fn drawn(&self, series: &Series, top: f64, [line, bar, dot]: [&str; 3]) -> Markup {
         let class = if self.shape == Shape::Bars { bar } else { line };
-        html! { @if !path.is_empty() { path class=(class) d=(path) {} } }
+        let drawn = path::of(self.shape, &series.values, top);
+        let paths = [(class, drawn), (dot, path::dots(self.shape, &series.values, top))];
+        html! { @for (class, path) in paths { @if !path.is_empty() { path class=(class) d=(path) {} } } }
     }
 
     fn mark(&self, mark: Mark, top: f64, (x, anchor): (f64, &str)) -> Markup {

@@ -27,16 +27,29 @@ pub(super) fn number(value: f64) -> String {
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
+/// The points between gaps, each as a line without length, which is drawn as a dot. Bars are seen without.
+pub(super) fn dots(shape: Shape, values: &[Option<f64>], top: f64) -> String {
+    let (mut path, width) = (String::new(), width(values.len()));
+    if shape == Shape::Bars {
+        return path;
+    }
+    let heights = heights(values.iter().copied(), top);
+    for (at, x, y) in known(&heights, width / 2.0, width) {
+        if neighbours(&heights, at) == (None, None) {
+            put(&mut path, format_args!("M{} {y}h0", number(x)));
+        }
+    }
+    path
+}
+
 /// A line through the middles of the points' places. A point in the middle of others of its height is left
-/// out, and one between gaps is a dash.
+/// out, and so is one between gaps.
 fn line(values: &[Option<f64>], top: f64) -> String {
     let (mut path, width) = (String::new(), width(values.len()));
     let heights = heights(values.iter().copied(), top);
     for (at, x, y) in known(&heights, width / 2.0, width) {
-        let (before, after) =
-            (neighbour(&heights, at.checked_sub(1)), neighbour(&heights, at.checked_add(1)));
-        match (before, after) {
-            (None, None) => put(&mut path, format_args!("M{} {y}h1.5", number(x))),
+        match neighbours(&heights, at) {
+            (None, None) => {}
             (None, Some(_)) => put(&mut path, format_args!("M{} {y}", number(x))),
             (Some(before), Some(after)) if before == y && after == y => {}
             (Some(_), _) => put(&mut path, format_args!("L{} {y}", number(x))),
@@ -50,12 +63,13 @@ fn steps(values: &[Option<f64>], top: f64) -> String {
     let (mut path, width) = (String::new(), width(values.len()));
     let heights = heights(values.iter().copied(), top);
     for (at, x, y) in known(&heights, 0.0, width) {
-        match neighbour(&heights, at.checked_sub(1)) {
+        let (before, after) = neighbours(&heights, at);
+        match before {
             None => put(&mut path, format_args!("M{} {y}", number(x))),
             Some(before) if before == y => {}
             Some(_) => put(&mut path, format_args!("V{y}")),
         }
-        if neighbour(&heights, at.checked_add(1)) != Some(y) {
+        if after != Some(y) {
             put(&mut path, format_args!("H{}", number(x + width)));
         }
     }
@@ -87,8 +101,10 @@ fn known(heights: &[Option<String>], first: f64, width: f64) -> impl Iterator<It
     heights.iter().enumerate().zip(places).filter_map(|((at, y), x)| Some((at, x, y.as_deref()?)))
 }
 
-fn neighbour(heights: &[Option<String>], at: Option<usize>) -> Option<&str> {
-    heights.get(at?)?.as_deref()
+/// The heights before and after a point.
+fn neighbours(heights: &[Option<String>], at: usize) -> (Option<&str>, Option<&str>) {
+    let height = |at: Option<usize>| heights.get(at?)?.as_deref();
+    (height(at.checked_sub(1)), height(at.checked_add(1)))
 }
 
 fn put(path: &mut String, text: std::fmt::Arguments<'_>) {

@@ -20,9 +20,22 @@ fn a_line_leaves_gaps_and_points_that_change_nothing_out() {
     let flat = drawn(Shape::Line, &known(&[5.0; 100]));
     assert_eq!(flat, "M53.7 66L392.3 66");
     let gap = drawn(Shape::Line, &[Some(0.0), Some(0.0), None, Some(10.0), None, None]);
-    assert_eq!(gap, "M80.5 124L137.5 124M251.5 8h1.5");
+    assert_eq!(gap, "M80.5 124L137.5 124");
     assert_eq!(drawn(Shape::Line, &[None, None]), "");
     assert_eq!(drawn(Shape::Line, &[]), "");
+}
+
+#[test]
+fn a_point_between_gaps_is_a_dot() {
+    let dots = |shape, values: &[Option<f64>]| path::dots(shape, values, 10.0);
+    let values = [Some(0.0), Some(0.0), None, Some(10.0), None, Some(5.0)];
+    assert_eq!(dots(Shape::Line, &values), "M251.5 8h0M365.5 66h0");
+    assert_eq!(dots(Shape::Steps, &values), "M251.5 8h0M365.5 66h0");
+    assert_eq!(dots(Shape::Bars, &values), "");
+    let chart = Chart::new("Rates", Unit::Count, Shape::Line).with("all", vec![None, Some(1.0), None]);
+    let html = chart.render(&window()).into_string();
+    assert!(html.contains(r#"<path class="dot-1" d="M223 8h0">"#), "{html}");
+    assert!(!html.contains("line-1"), "{html}");
 }
 
 #[test]
