@@ -23,7 +23,7 @@ const COLUMNS: [Column; 7] = [
     Text("Link or subscription"),
     Text("State"),
     Text("Since"),
-    Text("Last answer"),
+    Text("Last failure"),
     Number("Failures"),
     Text("Next try"),
     Number("Held objects"),

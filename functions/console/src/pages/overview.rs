@@ -7,11 +7,11 @@ mod tiles;
 
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::{LinksView, TopicPage};
+use posthaste_core::api::LinksView;
 
 use self::seen::see;
 use self::tiles::Tiles;
-use crate::api::{Refusal, Target};
+use crate::api::Refusal;
 use crate::console::{Console, PATH, Pages};
 use crate::page::{Page, Section};
 use crate::pages::links::{is_down, target};
@@ -27,11 +27,11 @@ const LINKS_NAMED_MAX: usize = 3;
 
 /// The page.
 pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
-    let topics = pages.api.get(Target::new(&["topics"]).query("limit", Some(1)));
-    let (topics, seen) = join(topics, see(&pages)).await;
     let recent = pages.history.as_deref().map(|history| Recent::read(history, HOURS, visit.now));
+    let progress = first_steps::progress(&pages.api, recent.as_ref(), visit.now);
+    let (progress, seen) = join(progress, see(&pages)).await;
     let body = html! {
-        @if topics.is_ok_and(|topics| is_empty(&topics)) { (first_steps::section()) }
+        (first_steps::part(progress.as_ref()))
         section #overview data-live aria-label="Overview" {
             (Tiles { seen: &seen, recent: recent.as_ref() }.render())
             (down(seen.links.as_ref()))
@@ -39,11 +39,6 @@ pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
         }
     };
     Page::new("Overview", body).of(Section::Overview)
-}
-
-/// Whether no topic exists. The first object can be the rest of a deleted one, which is not shown.
-const fn is_empty(topics: &TopicPage) -> bool {
-    topics.topics.is_empty() && topics.unreadable.is_empty() && topics.cursor.is_none()
 }
 
 /// The first links that are down. It has the same place whatever their number, so that the charts below never

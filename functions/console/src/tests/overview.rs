@@ -12,6 +12,7 @@ use serde_json::json;
 use url::Url;
 
 use super::World;
+use super::logged::{delivered, refused};
 use crate::history::{Counts, Gauges, History, Pressure, Reading, STEP, Step, Waiting};
 
 /// The same step, for the last ten minutes.
@@ -125,7 +126,38 @@ async fn before_the_first_topic_the_page_leads_to_it() {
     let world = World::signed_in().await;
     let page = world.get("/console").await;
     page.has(&["First steps", r#"href="/console/topics/new""#, "/topics/orders/events", "aeg-sas-key"]);
+    page.has(&["id=\"start\" data-live"]).has_not(&["done</span>"]);
+}
+
+#[tokio::test]
+async fn each_step_is_ticked_off_until_there_is_a_delivery() {
+    let world = World::signed_in().await;
+    let steps = async |done, texts: &[&str]| {
+        let page = world.get("/console").await;
+        page.has(texts);
+        assert_eq!(page.html.matches(">done</span>").count(), done, "{}", page.html);
+    };
+    world.put(&["topics", "Orders"], json!({})).await;
+    steps(1, &[r#"href="/console/topics/Orders/subscriptions/new""#, "/topics/Orders/events"]).await;
+    let bank = json!({ "endpoint": { "url": "https://bank.example.com/" } });
+    world.put(&["topics", "Orders", "subscriptions", "bank"], bank).await;
+    steps(2, &["Publish an event.", "/console/topics/Orders#publish"]).await;
+    world.log_records(&[refused("order-1", world.ago(60))]);
+    steps(3, &["No delivery has succeeded yet."]).await;
+    world.log_records(&[delivered("order-2", world.ago(50))]);
+    world.get("/console").await.has(&["id=\"start\""]).has_not(&["First steps"]);
+}
+
+#[tokio::test]
+async fn an_installation_that_is_old_or_has_many_topics_has_no_first_steps() {
+    let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
+    world.clock.advance(Duration::from_hours(7 * 24));
+    world.sign_in_well().await;
+    world.get("/console").await.has_not(&["First steps"]);
+    for name in ["a", "b", "c"] {
+        world.put(&["topics", name], json!({})).await;
+    }
     world.get("/console").await.has_not(&["First steps"]);
 }
 
@@ -142,7 +174,7 @@ async fn a_topic_after_the_rest_of_a_deleted_one_is_seen() {
     world.put(&["topics", "aaa"], json!({})).await;
     world.leave_tombstone("aaa");
     world.put(&["topics", "orders"], json!({})).await;
-    world.get("/console").await.has_not(&["First steps"]);
+    world.get("/console").await.has(&["/console/topics/orders/subscriptions/new"]);
 }
 
 #[tokio::test]
@@ -163,6 +195,19 @@ async fn a_paused_subscription_whose_requests_failed_is_down_too() {
     world.api.post::<serde_json::Value>(pause).await.unwrap();
     let page = world.get("/console").await;
     page.has(&[r#"<span class="bad">1</span>"#, "orders / billing"]).has_not(&["No link is down"]);
+}
+
+#[tokio::test]
+async fn what_recovers_is_not_called_well() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
+    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
+    world.fail_link("https://billing.example.com:443").await;
+    let force = crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "force"]);
+    world.api.post::<serde_json::Value>(force).await.unwrap();
+    let page = world.get("/console").await;
+    page.has(&[">1 recovering<", "No link is down."]).has_not(&["every link answers"]);
 }
 
 #[tokio::test]

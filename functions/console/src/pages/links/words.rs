@@ -19,7 +19,9 @@ const fn in_words(state: LinkState) -> (&'static str, &'static str, &'static str
         LinkState::Glitch => ("bad", "glitch", "requests failed just now; events wait in the queue"),
         LinkState::RetryAfter => ("warn", "asked to wait", "the endpoint asked for a pause"),
         LinkState::Retry => ("bad", "down", "requests have failed for minutes; events are held"),
-        LinkState::Recovering => ("warn", "recovering", "waiting events go out little by little"),
+        LinkState::Recovering => {
+            ("warn", "recovering", "it answered again or was forced; requests go out little by little")
+        }
         LinkState::Paused => ("warn", "paused", "an operator paused the subscription"),
         LinkState::Pending => ("warn", "pending", "the endpoint has not consented yet"),
         LinkState::Failed => ("bad", "failed", "the endpoint did not consent"),

@@ -1,7 +1,7 @@
 //! The figures of the overview, each with the page that says more.
 
 use maud::{Markup, html};
-use posthaste_core::api::PressureView;
+use posthaste_core::api::{LinkState, PressureView};
 use posthaste_core::pressure::Resource;
 
 use super::seen::Seen;
@@ -48,7 +48,7 @@ impl Tiles<'_> {
         let hint = html! {
             "deliveries are due" @if let Some(later) = later { "; " (later) " wait for a retry" }
         };
-        tile("Waiting", "/pressure", &figure(due), &hint)
+        tile("Waiting", "/links", &figure(due), &hint)
     }
 
     fn links(&self) -> Markup {
@@ -56,8 +56,8 @@ impl Tiles<'_> {
         let down = view.links.iter().filter(|link| is_down(link)).count();
         let more = if view.truncated { " or more" } else { "" };
         let figure = html! { span.bad[down > 0] { (number(down as u64)) (more) } };
-        let hint = if down > 0 { "requests to them pause" } else { "every link answers" };
-        tile("Links down", "/links", &figure, &html! { (hint) })
+        let recovering = view.links.iter().filter(|link| link.state == LinkState::Recovering).count();
+        tile("Links down", "/links", &figure, &links_hint(down, recovering))
     }
 
     fn pressure(&self) -> Markup {
@@ -76,6 +76,18 @@ impl Tiles<'_> {
         let more = if page.cursor.is_some() { " or more" } else { "" };
         let figure = html! { (number(page.replays.len() as u64)) (more) };
         tile("Replays", "/replays", &figure, &html! { "under way" })
+    }
+}
+
+fn links_hint(down: usize, recovering: usize) -> Markup {
+    let recovering = (recovering > 0).then(|| format!("{} recovering", number(recovering as u64)));
+    html! {
+        @match (down, recovering) {
+            (0, None) => "every link answers",
+            (0, Some(recovering)) => (recovering),
+            (_, None) => "requests to them pause",
+            (_, Some(recovering)) => { "requests to them pause; " (recovering) }
+        }
     }
 }
 
@@ -99,7 +111,7 @@ fn answers(recent: &Recent) -> Markup {
     let [p50, p99] = [0.5, 0.99].map(|share| answers.percentile(share).map(|ms| Unit::Millis.text(ms)));
     let hint = html! {
         @if let Some(p99) = p99 { "p50 of the answers; p99 is " (p99) }
-        @else { "no request in the last hour" }
+        @else { "no answer in " (recent.window.words()) }
     };
     tile("Answers", "/events", &figure(p50), &hint)
 }

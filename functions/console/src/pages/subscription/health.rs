@@ -31,7 +31,7 @@ fn facts(health: &LinkView) -> Markup {
         @if health.scope == LinkScope::Link { br; "Everything on its link is affected." }
         @if let Some(failures) = health.failures { br; "Failed requests: " (number(failures.into())) "." }
         @if let Some(outcome) = &health.last_outcome {
-            br; "Last answer: " (foreign(&outcome.to_string()))
+            br; "Last failure: " (foreign(&outcome.to_string()))
             @if let Some(status) = health.last_http_status_code { " (" (status) ")" }
             "."
         }

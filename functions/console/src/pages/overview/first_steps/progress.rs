@@ -1,0 +1,81 @@
+//! How far a new installation has come.
+
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use posthaste_core::api::events::RecordPage;
+use posthaste_core::api::{TopicPage, TopicSummary};
+use posthaste_core::model::Timestamp;
+
+use crate::api::{Api, Refusal, Target};
+use crate::recent::Recent;
+
+/// Most topics of a new installation.
+const TOPICS_MAX: usize = 3;
+
+/// The time for which an installation is new. An older one is not asked for its deliveries.
+const NEW_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// The steps that are done.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The topic that the next step is about.
+    pub(super) topic: Option<String>,
+    pub(super) has_subscription: bool,
+    pub(super) has_event: bool,
+}
+
+/// What the delivery log has of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Logged {
+    Nothing,
+    Events,
+    Deliveries,
+}
+
+/// The steps that are done; `None` if there was a delivery, or if the installation is not new. Where deliveries
+/// are known from the history, nobody is asked.
+pub(crate) async fn progress(api: &Api, recent: Option<&Recent>, now: Timestamp) -> Option<Progress> {
+    if recent.is_some_and(|recent| recent.total.counts.delivered > 0) {
+        return None;
+    }
+    let page: TopicPage = api.get(Target::new(&["topics"]).query("limit", Some(TOPICS_MAX))).await.ok()?;
+    if !is_new(&page, now) {
+        return None;
+    }
+    let logged = join_all(page.topics.iter().map(|topic| logged(api, topic.name.as_str()))).await;
+    let most = logged.into_iter().max().unwrap_or(Logged::Nothing);
+    (most != Logged::Deliveries).then(|| of(&page.topics, most))
+}
+
+/// Whether all topics are new, and few. The rest of a deleted one is not shown, but a page may end with it.
+fn is_new(page: &TopicPage, now: Timestamp) -> bool {
+    let are_young = page.topics.iter().all(|topic| now.since(topic.created_at.0) < NEW_FOR);
+    are_young && page.unreadable.is_empty() && page.cursor.is_none()
+}
+
+fn of(topics: &[TopicSummary], logged: Logged) -> Progress {
+    let subscribed = topics.iter().find(|topic| topic.subscription_count > 0);
+    Progress {
+        topic: subscribed.or(topics.first()).map(|topic| topic.name.to_string()),
+        has_subscription: subscribed.is_some(),
+        has_event: logged >= Logged::Events,
+    }
+}
+
+async fn logged(api: &Api, topic: &str) -> Logged {
+    let records = || Target::new(&["topics", topic, "events"]).query("limit", Some(1));
+    let delivered = api.get(records().query("result", Some("delivered")));
+    match join(delivered, api.get(records())).await {
+        (delivered, _) if may_have(&delivered) => Logged::Deliveries,
+        (_, any) if may_have(&any) => Logged::Events,
+        _ => Logged::Nothing,
+    }
+}
+
+/// Whether the log has such a record, as far as it says.
+fn may_have(page: &Result<RecordPage, Refusal>) -> bool {
+    let may_have =
+        |page: &RecordPage| !page.records.is_empty() || page.cursor.is_some() || page.note.is_some();
+    page.as_ref().map_or(true, may_have)
+}
