@@ -53,6 +53,20 @@ async fn a_resource_is_shown_with_what_follows_from_it() {
         "refused</span> with 503",
         "20 s, if that finds the same",
     ]);
+    page.has(&["The tarpit makes acknowledgements wait", "Polls: how many times in a row"]);
+}
+
+#[tokio::test]
+async fn the_disk_with_the_data_folder_is_told_from_messages_in_flight() {
+    let world = World::signed_in().await;
+    let check = async |in_flight: bool, expected: &str, other: &str| {
+        let mut disk = queue();
+        (disk["resource"], disk["inFlight"]) = ("database-disk".into(), in_flight.into());
+        write(&world, 0, json!([disk]));
+        world.get("/console/pressure").await.has(&[expected]).has_not(&[other]);
+    };
+    check(false, "the disk with the data folder", "messages in flight").await;
+    check(true, "messages in flight", "the disk with the data folder").await;
 }
 
 #[tokio::test]

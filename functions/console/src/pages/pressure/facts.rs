@@ -31,6 +31,10 @@ pub(super) fn section(view: &PressureView) -> Markup {
         }
         h2 { "What producers get" }
         (producers(view))
+        p.hint {
+            "The tarpit makes acknowledgements wait, longer with each poll, so that producers slow down \
+             before they are refused."
+        }
     }
 }
 

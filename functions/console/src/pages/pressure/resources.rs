@@ -32,6 +32,10 @@ pub(super) fn resources(view: &PressureView) -> Markup {
             p.empty { "No resource has been read yet." }
         } @else {
             (table("Resources", &COLUMNS, view.resources.iter().map(row)))
+            p.hint {
+                "Polls: how many times in a row a resource was found above normal. After as many as stand \
+                 behind \u{201c}of\u{201d} producers are refused."
+            }
         }
     }
 }
@@ -40,7 +44,7 @@ fn row(it: &PressureResource) -> Markup {
     let thresholds = [it.thresholds.normal, it.thresholds.medium, it.thresholds.high];
     html! {
         tr {
-            th scope="row" { code { (it.resource) } br; span.hint { (meaning(it.resource)) } }
+            th scope="row" { code { (it.resource) } br; span.hint { (meaning(it)) } }
             td {
                 (level_badge(it.level))
                 @if !it.acts && it.level != Level::Normal { " " span.hint { "without consequences" } }
@@ -56,12 +60,13 @@ fn row(it: &PressureResource) -> Markup {
     }
 }
 
-fn meaning(resource: Resource) -> &'static str {
-    match resource {
+fn meaning(it: &PressureResource) -> &'static str {
+    match it.resource {
         Resource::SubmissionQueue => "deliveries that are due",
         Resource::VersionBuckets => "publishes that wait for the disk",
         Resource::BatchPoints => "batches on their way to the disk",
-        Resource::DatabaseDisk => "the disk with the data folder, or on AWS messages in flight",
+        Resource::DatabaseDisk if it.unit == it.resource.unit() => "the disk with the data folder",
+        Resource::DatabaseDisk => "messages in flight, which AWS bounds",
         Resource::LogDisk => "the disk with the journal",
         Resource::ProcessMemory => "memory of this program",
         Resource::SystemMemory => "memory of the machine",
