@@ -40,6 +40,7 @@ use payloads::PayloadReader;
 use plan::plan;
 use rate_limit::RateLimiter;
 use receive::Receiver;
+pub use send::UNANSWERED;
 use send::{Attempts, Sender};
 use settle::ending::Ender;
 use settle::records_queue::RecordsQueue;

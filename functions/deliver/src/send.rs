@@ -24,6 +24,7 @@ use crate::payloads::{LoadedPayload, PayloadReader};
 use crate::plan::RequestPlan;
 use crate::rate_limit::RateLimiter;
 pub(crate) use attempt::Attempts;
+pub use attempt::UNANSWERED;
 
 /// Most requests of one invocation that are under way or wait for their link, over all links. Each takes some
 /// kilobytes besides its events.

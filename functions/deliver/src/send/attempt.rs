@@ -16,6 +16,12 @@ use crate::late_answers::{LateAnswers, LateEvent, LateRequest};
 use crate::payloads::LoadedPayload;
 use crate::plan::{RequestKind, RequestPlan};
 
+/// Target of the measurements of requests without an answer, by which a recorder can leave them out.
+pub const UNANSWERED: &str = "posthaste_deliver::unanswered";
+
+/// Metric: time of a request to an endpoint.
+const REQUEST_TIME: &str = "DestinationProcessingDurationInMs";
+
 /// Posts events to endpoints.
 pub(crate) struct Attempts<P: Ports> {
     pub(crate) webhook: Arc<P::Webhook>,
@@ -112,7 +118,11 @@ fn acknowledged(
 fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     let subscription = &plan.subscription;
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
-    histogram!("DestinationProcessingDurationInMs", &labels).record(request.took.as_secs_f64() * 1000.0);
+    let took = match request.outcome.status() {
+        Some(_) => histogram!(REQUEST_TIME, &labels),
+        None => histogram!(target: UNANSWERED, REQUEST_TIME, &labels),
+    };
+    took.record(request.took.as_secs_f64() * 1000.0);
     let failed = request.failures(events);
     if events > failed {
         counter!("DeliverySuccessCount", &labels).increment((events - failed) as u64);

@@ -34,7 +34,8 @@ pub(super) struct Backfill<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> Backfill<S, C> {
-    /// Fills the day before `start`, as far as the bounds allow. The newest comes first.
+    /// Fills the day before `start`, as far as the bounds allow. The newest comes first. Before the first
+    /// record of a log that begins in this day nothing is known.
     pub(super) async fn run(&self, start: Timestamp) {
         // The last records of the process before this one are still on their way.
         self.clock.sleep(self.delay).await;
@@ -48,7 +49,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
         let until = self.clock.monotonic() + TIME_MAX;
         let Some(begins) = self.log.begins().await? else { return Ok(()) };
         let day_ms = STEP.as_secs() * 1_000 * STEPS_MAX as u64;
-        let from = begins.max(Timestamp::from_millis(start.as_millis().saturating_sub(day_ms)));
+        let from = Timestamp::from_millis(start.as_millis().saturating_sub(day_ms));
         let mut filter = RecordFilter {
             from: Some(from),
             to: Some(start),
@@ -61,7 +62,8 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
             records += page.records.len();
             page.records.iter().for_each(|record| tally.note(record));
             let Some(next) = page.next else {
-                tally.put(&self.ring, number(from));
+                let first = if begins < from { Some(from) } else { tally.oldest };
+                first.into_iter().for_each(|first| tally.put(&self.ring, number(first)));
                 return Ok(());
             };
             tally.put(&self.ring, number(next.time) + 1);
@@ -78,14 +80,17 @@ struct Tally {
     end: u64,
     /// The last request. Events of a batch have one, and their records lie side by side.
     request: Option<(Timestamp, String)>,
+    /// The time of the oldest record so far.
+    oldest: Option<Timestamp>,
 }
 
 impl Tally {
     fn new(start: Timestamp) -> Self {
-        Self { steps: BTreeMap::new(), end: number(start) + 1, request: None }
+        Self { steps: BTreeMap::new(), end: number(start) + 1, request: None, oldest: None }
     }
 
     fn note(&mut self, record: &Record) {
+        self.oldest = Some(record.time);
         let counts = self.steps.entry(number(record.time)).or_default();
         match (record.kind, record.result) {
             (Kind::Attempt, LogResult::Delivered) => counts.delivered = counts.delivered.saturating_add(1),
@@ -94,8 +99,9 @@ impl Tally {
             _ => return,
         }
         let request = record.webhook_id.clone().map(|id| (record.time, id));
-        if let Some(duration_ms) = record.duration_ms.filter(|_| request.is_none() || request != self.request)
-        {
+        let is_new = request.is_none() || request != self.request;
+        // A request without a status was not answered.
+        if let Some(duration_ms) = record.status.and(record.duration_ms).filter(|_| is_new) {
             counts.answers.note(duration_ms.into());
         }
         self.request = request;
@@ -135,6 +141,7 @@ mod tests {
             delivery_key: format!("{n}-0"),
             webhook_id: Some(format!("msg_{n}")),
             duration_ms: Some(20),
+            status: Some(200),
             ..Record::default()
         }
     }
@@ -194,6 +201,27 @@ mod tests {
         let mut one = posthaste_console::history::Answers::default();
         one.note(20.0);
         assert_eq!(answers, [(5, one)]);
+    }
+
+    #[tokio::test]
+    async fn a_request_without_an_answer_is_no_answer() {
+        let refused = Record { status: None, ..record(5, 1, Kind::Attempt, LogResult::Retry) };
+        let ring = filled(&[refused]).await;
+        let mut found = Vec::new();
+        let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
+        ring.each(time, &mut |_, step| found.extend(step.counts.map(|it| (it.failed, it.answers))));
+        assert_eq!(found, [(1, posthaste_console::history::Answers::default())]);
+    }
+
+    #[tokio::test]
+    async fn before_the_first_record_of_a_new_log_nothing_is_known() {
+        let ring = filled(&[record(25, 1, Kind::Attempt, LogResult::Delivered)]).await;
+        let all = known(&ring, 0..START_SECS + 10);
+        assert_eq!(all.iter().map(|(at, _)| START_SECS - at).collect::<Vec<_>>(), [30, 20, 10, 0]);
+        // The log of a server that has never run before has records of this start alone.
+        let after = Timestamp::from_millis((START_SECS + 3) * 1_000);
+        let own = Record { time: after, ..record(0, 1, Kind::Attempt, LogResult::Delivered) };
+        assert_eq!(known(&*filled(&[own]).await, 0..START_SECS + 100), []);
     }
 
     #[tokio::test]

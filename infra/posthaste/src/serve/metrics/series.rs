@@ -156,7 +156,7 @@ impl Recorder for Series {
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
         let histogram = self.register(key, |recorder| recorder.register_histogram(key, metadata));
-        self.0.totals.histogram(key.name(), histogram.unwrap_or_else(Histogram::noop))
+        self.0.totals.histogram(key.name(), metadata, histogram.unwrap_or_else(Histogram::noop))
     }
 }
 

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use metrics::{Counter, CounterFn, Histogram, HistogramFn};
+use metrics::{Counter, CounterFn, Histogram, HistogramFn, Metadata};
 use posthaste_console::history::{ANSWER_BUCKETS, Answers, Counts, count};
+use posthaste_deliver::UNANSWERED;
 
 /// The sums, as they grow.
 #[derive(Debug)]
@@ -68,9 +69,15 @@ impl Totals {
         Counter::from_arc(Arc::new(Summed { series, totals: Arc::clone(self), sum }))
     }
 
-    /// A histogram that is also added up, if its metric is.
-    pub(super) fn histogram(self: &Arc<Self>, name: &str, series: Histogram) -> Histogram {
-        if name != "DestinationProcessingDurationInMs" {
+    /// A histogram that is also added up, if its metric is. A request without an answer has no time of its
+    /// answer.
+    pub(super) fn histogram(
+        self: &Arc<Self>,
+        name: &str,
+        metadata: &Metadata<'_>,
+        series: Histogram,
+    ) -> Histogram {
+        if name != "DestinationProcessingDurationInMs" || metadata.target() == UNANSWERED {
             return series;
         }
         Histogram::from_arc(Arc::new(AddedUp { series, totals: Arc::clone(self) }))
@@ -126,6 +133,7 @@ mod tests {
                 metrics::counter!("DeliverySuccessCount", "topic" => topic).increment(2);
                 metrics::histogram!("DestinationProcessingDurationInMs", "topic" => topic).record(7.0);
             }
+            metrics::histogram!(target: UNANSWERED, "DestinationProcessingDurationInMs").record(7.0);
             metrics::counter!("DeliveryAttemptFailCount").increment(3);
             metrics::counter!("DeadLetteredCount", "reason" => "EndpointGone").increment(1);
             metrics::counter!("PublishSuccessCount").increment(50);
