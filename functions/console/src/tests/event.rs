@@ -67,7 +67,7 @@ async fn a_dead_letter_leads_to_its_record() {
 #[tokio::test]
 async fn an_event_without_a_record_may_still_come() {
     let world = World::with_billing().await;
-    world.get(&page_of("order-1")).await.has(&["may be waiting", "data-live"]);
+    world.get(&page_of("order-1")).await.has(&["may be waiting", "data-live", "links that are not well"]);
     let page = world.get("/console/topics/unknown/events/order-1").await;
     assert_eq!(page.status, 404);
 }
@@ -223,14 +223,28 @@ async fn a_dead_letter_that_is_not_written_yet_has_its_time() {
     let world = World::with_billing().await;
     world.log_records(&[dead("order-1", world.ago(60))]);
     let page = world.get(&page_of("order-1")).await;
-    page.has(&["about 5 minutes after the last attempt (deadLetter.delay)", "badge bad\">failed</span>"]);
-    page.has_not(&["badge bad\"><bdi>MaxDeliveryAttemptsExceeded"]);
+    page.has(&["about 5 minutes after the last attempt (deadLetter.delay)"]);
     for (delay, shown) in [("PT0S", "a minute"), ("PT10M", "10 minutes"), ("PT1M30S", "PT1M30S")] {
         let settings = json!({
             "endpoint": { "url": "https://billing.example.com/" }, "deadLetter": { "delay": delay },
         });
         world.put(&["topics", "Orders", "subscriptions", "Billing"], settings).await;
         world.get(&page_of("order-1")).await.has(&[&*format!("about {shown} after the last attempt")]);
+    }
+}
+
+#[tokio::test]
+async fn the_last_attempt_has_its_outcome_and_not_the_reason_for_giving_up() {
+    let world = World::with_billing().await;
+    let answered = dead("answered", world.ago(9));
+    let error = Some("connection refused".to_owned());
+    let failed = Record { status: None, error, ..dead("failed", world.ago(9)) };
+    world.log_records(&[answered, failed]);
+    for (id, outcome) in [("answered", "Busy"), ("failed", "failed")] {
+        let badge = format!("badge bad\"><bdi>{outcome}</bdi>");
+        let page = world.get(&page_of(id)).await;
+        page.has(&[&*badge, "MaxDeliveryAttemptsExceeded"]);
+        page.has_not(&["badge bad\"><bdi>MaxDeliveryAttemptsExceeded"]);
     }
 }
 

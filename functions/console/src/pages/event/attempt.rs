@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::AttemptView;
-use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::attempt::{DeadLetterReason, Outcome};
 use posthaste_core::delivery_log::Origin;
 
 use crate::shown::{foreign, foreign_cut, number, time};
@@ -10,6 +10,9 @@ use crate::shown::{foreign, foreign_cut, number, time};
 /// Most characters of an error, and of an endpoint, in a timeline. Answers are short: the log keeps their
 /// first bytes.
 const TEXT_CHARS_MAX: usize = 300;
+
+/// The outcome of an attempt that succeeded.
+const DELIVERED: &str = "Delivered";
 
 /// The attempt, as an item of a list.
 pub(super) fn attempt(it: &AttemptView) -> Markup {
@@ -31,18 +34,25 @@ pub(super) fn attempt(it: &AttemptView) -> Markup {
     }
 }
 
-/// The outcome of an attempt. The log has the reason for giving up in place of the last attempt's outcome.
 fn outcome(it: &AttemptView) -> Markup {
-    let is_end = DeadLetterReason::ALL.iter().any(|reason| reason.as_str() == it.outcome);
     html! {
-        @if it.outcome == "Delivered" {
-            span.badge.good { "Delivered" }
-        } @else if is_end {
-            span.badge.bad { "failed" }
+        @if it.outcome == DELIVERED {
+            span.badge.good { (DELIVERED) }
         } @else {
-            span.badge.bad { (foreign(&it.outcome)) }
+            span.badge.bad { (foreign(&failure(it))) }
         }
     }
+}
+
+/// The name of a failure. Of the last attempt the log has the reason for giving up instead, so its name is
+/// that of its status.
+fn failure(it: &AttemptView) -> String {
+    let is_last = DeadLetterReason::ALL.iter().any(|reason| reason.as_str() == it.outcome);
+    if !is_last {
+        return it.outcome.clone();
+    }
+    let answered = it.status.map(|status| Outcome::Answered { status, retry_after: None });
+    answered.and_then(Outcome::name).map_or_else(|| "failed".to_owned(), |name| name.to_string())
 }
 
 const fn origin(origin: Origin) -> &'static str {

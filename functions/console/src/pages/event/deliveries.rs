@@ -58,7 +58,9 @@ fn no_delivery(asked: &Asked<'_>) -> Markup {
                 "The log has no delivery of this event with these values. "
                 a href=(Address::event(asked.topic, asked.id)) { "Search without them" } "."
             } @else {
-                "No delivery of this event is in the log. This page shows new attempts by itself."
+                "No delivery of this event is in the log. This page shows new attempts by itself. While a \
+                 link is on hold, its events wait for their first attempt. "
+                a href=(Address::new(&["links"])) { "Show the links that are not well" } "."
             }
         }
     }

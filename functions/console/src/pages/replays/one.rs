@@ -74,8 +74,8 @@ fn progress(view: &ReplayView) -> Markup {
             (tile("Failed", view.failed, "could not be queued"))
         }
         p.hint {
-            "A dead letter is resolved once its event is delivered. Those that are sent or resolved after \
-             the dry run are left out, so fewer may be found than it said."
+            "A dead letter is resolved once its event is delivered. Those that were resolved after the dry \
+             run, such as by sending one again, are left out, so fewer may be found than it said."
         }
         dl.facts {
             dt { "Rate" }
