@@ -34,9 +34,13 @@ const DONE: [(&str, &str); 10] = [
     ("disable", "The subscription is disabled. New events pass by, and those that wait are given up."),
     ("validate", "The endpoint was asked. The state below says what it answered."),
     ("no-hold", "No hold was in its way."),
-    ("hold-ended", "The hold has ended, for all subscriptions with the same scheme, host and port."),
+    ("hold-ended", HOLD_ENDED),
     ("forced", FORCED),
 ];
+
+/// The effect of a force that ended a hold.
+const HOLD_ENDED: &str = "Its hold has ended. If its whole link was held, other subscriptions whose endpoint has \
+    the same scheme, host and port are tried again too.";
 
 /// The outlook on events that wait for a subscription that was forced.
 const FORCED: &str = "Events that are held or parked go out within a minute, little by little at first. \

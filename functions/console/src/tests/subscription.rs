@@ -124,7 +124,7 @@ async fn force_says_what_it_ended() {
     world.fail_link("https://billing.example.com").await;
     let forced = act(&world, "force").await;
     assert_eq!(forced.page_after(), format!("{PAGE}?done=hold-ended,forced"));
-    world.get(forced.location()).await.has(&["The hold has ended", "same scheme, host and port"]);
+    world.get(forced.location()).await.has(&["Its hold has ended", "same scheme, host and port"]);
 }
 
 #[tokio::test]
@@ -135,9 +135,9 @@ async fn the_actions_are_live_and_stand_above_the_state() {
     let [actions, pause, state] =
         ["<section id=\"actions\" data-live", "/pause\"", "<section id=\"now\" data-live"].map(place);
     assert!(actions < pause && pause < state);
-    page.has(&["within a minute", "within 15 minutes", "It ends for all other subscriptions"]);
+    page.has(&["within a minute", "within 15 minutes", "The hold of its whole link ends too"]);
     act(&world, "pause").await;
-    world.get(PAGE).await.has(&["It ends for all other subscriptions", "ends the holds of its endpoint"]);
+    world.get(PAGE).await.has(&["The hold of its whole link ends too", "ends the holds of its endpoint"]);
 }
 
 #[tokio::test]

@@ -45,8 +45,8 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
             }
             @if possible.iter().any(|(action, ..)| ENDING_HOLDS.contains(action)) {
                 li {
-                    "A hold belongs to the scheme, host and port of an endpoint. It ends for all other \
-                     subscriptions with the same ones too."
+                    "The hold of its whole link ends too, so other subscriptions whose endpoint has the same \
+                     scheme, host and port are tried again as well."
                 }
             }
         }
