@@ -1,5 +1,5 @@
-//! A YAML text as a tree whose values know their places. Settings are read from the tree, because settings that
-//! were read have no places, and because a reader of YAML for each of their types would make a large program.
+//! A YAML text as a tree whose values know their places. Settings are read from the tree: settings that were
+//! read have no places, and a reader of YAML for each of their types would make a large program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,15 +11,8 @@ use serde_json::{Number, Value};
 use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{Location, Spanned};
 
+use crate::place::Place;
 use crate::text::{TextError, parse_with};
-
-/// A place in a file, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
 
 /// The values of a text and their places.
 pub(crate) struct Places(Spanned<Node>);
@@ -65,12 +58,6 @@ impl Places {
             at = next;
         }
         at
-    }
-}
-
-impl Place {
-    fn of(location: Location) -> Self {
-        Self { line: location.line(), column: location.column() }
     }
 }
 

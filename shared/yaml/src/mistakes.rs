@@ -1,11 +1,14 @@
 //! All mistakes of a YAML text, each with its place and its member.
 
+use std::error::Error;
+
 use posthaste_core::api::{
     ApplyFile, Mistake, Notation, SettingsError, SubscriptionSettings, TopicSettings, read_written,
 };
 use serde::de::DeserializeOwned;
 
-use crate::locate::{Place, Places};
+use crate::locate::Places;
+use crate::place::Place;
 use crate::text::TextError;
 
 /// The rules of a value that was read.
@@ -56,6 +59,12 @@ fn placed(places: &Places, mistake: Mistake) -> TextMistake {
     let Mistake { member, text, is_at_name } = mistake;
     let place = if is_at_name { places.of_name(&member) } else { places.of_value(&member) };
     TextMistake { place: Some(place), member, text }
+}
+
+/// Error of a text whose `member`, as a path such as `topics.a.retry`, breaks a rule.
+pub fn refused(text: &[u8], member: Option<&str>, rule: impl Error + Send + Sync + 'static) -> TextError {
+    let place = member.and_then(|member| Some(Places::of(text).ok()?.of_value(member)));
+    TextError { place, source: Box::new(rule) }
 }
 
 /// The mistake of a member's value.

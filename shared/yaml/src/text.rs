@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
-use crate::locate::{Place, Places};
+use crate::place::Place;
 
 /// Error of a YAML text: it is not the expected YAML, or its content breaks a rule.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +43,6 @@ pub(crate) fn parse_with<T: DeserializeOwned>(
         let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
         TextError { place, source: Box::new(YamlError(error)) }
     })
-}
-
-/// Error of a text whose `member`, as a path such as `topics.a.retry`, breaks a rule.
-pub fn refused(text: &[u8], member: Option<&str>, rule: impl Error + Send + Sync + 'static) -> TextError {
-    let place = member.and_then(|member| Some(Places::of(text).ok()?.of_value(member)));
-    TextError { place, source: Box::new(rule) }
 }
 
 impl Error for YamlError {}

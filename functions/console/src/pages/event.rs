@@ -1,5 +1,6 @@
 //! One event: its deliveries, and the attempts of each.
 
+mod around;
 mod asked;
 mod attempt;
 mod deliveries;
@@ -17,9 +18,9 @@ use posthaste_core::api::events::{DeliveryView, EventView};
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::Timestamp;
 
+use self::around::Around;
 use self::asked::{Asked, EventAsked, ID_CHARS_MAX, IdAsked};
 use self::deliveries::deliveries;
-use self::delivery::Around;
 use self::headers::headers;
 pub(crate) use self::payload::json_body;
 use self::payload::payload;

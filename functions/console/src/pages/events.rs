@@ -2,6 +2,7 @@
 
 mod rows;
 mod search;
+mod words;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};

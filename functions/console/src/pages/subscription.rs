@@ -39,8 +39,8 @@ const DONE: [(&str, &str); 10] = [
 ];
 
 /// The effect of a force that ended a hold.
-const HOLD_ENDED: &str = "Its hold has ended. If its whole link was held, other subscriptions whose endpoint has \
-    the same scheme, host and port are tried again too.";
+const HOLD_ENDED: &str = "Its hold has ended. If its whole link was held, other subscriptions whose endpoint \
+    has the same scheme, host and port are tried again too.";
 
 /// The outlook on events that wait for a subscription that was forced.
 const FORCED: &str = "Events that are held or parked go out within a minute, little by little at first. \

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::owner::Owner;
-use super::places::{Place, several};
+use super::places::{Place, record_address, several};
 use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::api::Target;
@@ -32,11 +32,6 @@ pub(crate) struct RecordAsked {
     index: Option<usize>,
     /// The event's id, where its place is not known.
     id: Option<String>,
-}
-
-/// The page of a dead letter.
-pub(super) fn record_address(object: &str, index: usize) -> Address {
-    Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("index", Some(index))
 }
 
 /// The page of a dead letter, by its place in its object or by its event's id, or else of the first one.

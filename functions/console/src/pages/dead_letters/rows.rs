@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterView;
 
-use super::record::record_address;
+use super::places::record_address;
 use super::search::DeadLetterSearch;
 use crate::pages::known_topic::subscription_link;
 use crate::shown::{CELL_CHARS_MAX, foreign_cut, time};

@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
 
+use super::around::Around;
 use super::asked::{Asked, EventAsked};
-use super::delivery::{Around, Room, delivery};
+use super::delivery::{Room, delivery};
 use crate::address::Address;
 use crate::filters::pager;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};

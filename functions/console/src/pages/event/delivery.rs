@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::delivery_log::DeliveryState;
 
+use super::around::Around;
 use super::asked::{Asked, EventAsked};
 use super::attempt::attempt;
 use super::facts::facts;
@@ -13,17 +14,10 @@ use crate::filters::hidden;
 use crate::page::form_token;
 use crate::pages::known_topic::KnownTopic;
 use crate::shown::foreign;
-use crate::visit::Visit;
 
 /// Most attempts that the page shows, over all deliveries; fewer beside a payload.
 const ATTEMPTS_MAX: usize = 50;
 const ATTEMPTS_BESIDE_PAYLOAD_MAX: usize = 20;
-
-/// The visit of the page, and the topic of the event.
-pub(super) struct Around<'a> {
-    pub(super) visit: &'a Visit,
-    pub(super) topic: &'a KnownTopic,
-}
 
 /// The attempts that there is still room for.
 pub(super) struct Room {

@@ -6,7 +6,7 @@ use posthaste_core::api::{IsoDuration, IsoTimestamp};
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::{DEAD_LETTER_DELAY_DEFAULT, Timestamp};
 
-use super::delivery::Around;
+use super::around::Around;
 use crate::address::Address;
 use crate::pages::known_topic::KnownTopic;
 use crate::parts::duration;

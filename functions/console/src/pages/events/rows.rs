@@ -5,6 +5,7 @@ use posthaste_core::api::events::RecordView;
 use posthaste_core::delivery_log::{Kind, LogResult};
 
 use super::EventSearch;
+use super::words::word;
 use crate::address::Address;
 use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};
 use crate::table::Column::{self, Number, Text};
@@ -67,19 +68,6 @@ fn result(record: &RecordView) -> Markup {
             @if is_written { "dead letter written" } @else { (word(record.result)) }
         }
         @if let Some(reason) = reason { br; span.hint { (foreign_cut(reason, CELL_CHARS_MAX)) } }
-    }
-}
-
-/// The word of a result. A record is never changed, so that of a failure does not say that the event still
-/// waits.
-pub(super) const fn word(result: LogResult) -> &'static str {
-    match result {
-        LogResult::Retry => "retried later",
-        LogResult::Delivered
-        | LogResult::Held
-        | LogResult::DeadLettered
-        | LogResult::Dropped
-        | LogResult::Unknown => result.as_str(),
     }
 }
 

@@ -5,7 +5,7 @@ use posthaste_core::api::events::RecordPage;
 use posthaste_core::delivery_log::{LogResult, StatusRange};
 use serde::Deserialize;
 
-use super::rows::word;
+use super::words::word;
 use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
 use crate::console::PATH;
