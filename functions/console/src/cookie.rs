@@ -56,8 +56,8 @@ fn header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValu
 /// Headers that a proxy adds.
 const FORWARDED: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-proto"];
 
-/// Whether the request was sent over plain http to this machine's own address. A proxy with TLS may replace the
-/// name of the host by that address: its own headers tell, and the origin of the page that sent a form.
+/// Whether the request was sent over plain http to this machine's own address. A proxy with TLS may replace
+/// the name of the host by that address: its own headers tell, and the origin of the page that sent a form.
 pub(crate) fn is_plain_loopback(headers: &HeaderMap) -> bool {
     let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());

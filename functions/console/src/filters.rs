@@ -35,7 +35,7 @@ impl Field<'_> {
         let mistake = self.mistake();
         let about = mistake.is_some().then(|| format!("{}-mistake", self.name));
         html! {
-            div {
+            div.field.mistaken[mistake.is_some()] {
                 label for=(self.name) { (self.label) }
                 input id=(self.name) name=(self.name) value=[self.value] placeholder=(self.example)
                     list=[list]
@@ -57,14 +57,19 @@ impl Field<'_> {
 
     /// A field for one of these words, or for none.
     pub(crate) fn choice(self, none: &str, words: &[&str]) -> Markup {
-        let is_known = self.value.is_none_or(|value| words.contains(&value));
+        self.labelled(none, &words.iter().map(|word| (*word, *word)).collect::<Vec<_>>())
+    }
+
+    /// A field for one of these values, each with its label, or for none.
+    pub(crate) fn labelled(self, none: &str, choices: &[(&str, &str)]) -> Markup {
+        let is_known = self.value.is_none_or(|value| choices.iter().any(|(known, _)| *known == value));
         html! {
-            div {
+            div.field.mistaken[self.mistake().is_some()] {
                 label for=(self.name) { (self.label) }
                 select id=(self.name) name=(self.name) {
                     option value="" { (none) }
-                    @for word in words {
-                        option value=(word) selected[self.value == Some(*word)] { (word) }
+                    @for (value, label) in choices {
+                        option value=(value) selected[self.value == Some(*value)] { (label) }
                     }
                     @if let (false, Some(value)) = (is_known, self.value) {
                         option value=(value) selected { (value) }

@@ -22,7 +22,7 @@ const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5);
 /// The query of a page that is shown after an action.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct DoneAsked {
-    /// The word for the action.
+    /// The words for the action and what else is to be said of it, separated by commas.
     done: Option<String>,
     /// The time of the action, in milliseconds.
     at: Option<String>,
@@ -32,12 +32,14 @@ impl DoneAsked {
     /// The notice of the action, among those that are known. An address may be reloaded or shared: after a
     /// minute it says nothing.
     pub(crate) fn notice(&self, now: Timestamp, known: &[(&str, &str)]) -> Markup {
-        let word = self.done.as_deref().filter(|_| self.is_recent(now));
-        let text = known.iter().find(|(known, _)| Some(*known) == word).map(|(_, text)| *text);
-        html! { @if let Some(text) = text { p.done role="status" { (text) } } }
+        let done = self.done.as_deref().filter(|_| self.is_recent(now)).unwrap_or_default();
+        let is_done = |word: &str| done.split(',').any(|it| it == word);
+        let texts: Vec<_> = known.iter().filter(|(word, _)| is_done(word)).map(|(_, text)| *text).collect();
+        html! { @if !texts.is_empty() { p.done role="status" { (texts.join(" ")) } } }
     }
 
-    fn is_recent(&self, now: Timestamp) -> bool {
+    /// Whether an action was done just now.
+    pub(crate) fn is_recent(&self, now: Timestamp) -> bool {
         let at = self.at.as_deref().and_then(|at| at.parse().ok()).map(Timestamp::from_millis);
         at.is_some_and(|at| now.since(at) <= NOTICE_SHOWN && at.since(now) <= CLOCKS_DIFFER_MAX)
     }
@@ -122,6 +124,14 @@ mod tests {
         let without_time = DoneAsked { done: Some("saved".to_owned()), at: None };
         let notice = without_time.notice(Timestamp::from_millis(0), &[("saved", "It was saved.")]);
         assert!(notice.into_string().is_empty());
+    }
+
+    #[test]
+    fn several_words_make_one_notice() {
+        let now = Timestamp::from_millis(7);
+        let asked = DoneAsked { done: Some("saved,x,late".to_owned()), at: Some("7".to_owned()) };
+        let notice = asked.notice(now, &[("saved", "It was saved."), ("x,late", "No."), ("late", "Late.")]);
+        assert_eq!(notice.into_string(), "<p class=\"done\" role=\"status\">It was saved. Late.</p>");
     }
 
     #[test]

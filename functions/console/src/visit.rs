@@ -7,8 +7,18 @@ use axum::http::request::Parts;
 use posthaste_core::model::Timestamp;
 
 use crate::page::Page;
-use crate::pages::sign_in::Mistake;
 use crate::session::SessionKey;
+
+/// A sign-in that did not work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mistake {
+    WrongKey,
+    TooMany,
+    /// The page was open for longer than its form is valid, or the form came from elsewhere.
+    TooLate,
+    /// The browser did not send the cookie of the page back.
+    NoCookie,
+}
 
 /// One visit of a page, as handlers see it.
 #[derive(Debug, Clone)]

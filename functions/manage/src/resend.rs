@@ -6,7 +6,7 @@ mod payload;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{ResendRequest, ResendView};
+use posthaste_core::api::{IsoTimestamp, ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
     DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
@@ -112,7 +112,9 @@ pub(crate) async fn resend<P: Ports>(
     );
     let location = location(&path.topic, &id);
     let note = note(is_waiting, if kept.is_some() { "" } else { new_id }, searched_from);
-    Ok(JsonResponse::accepted(ResendView { id, key, webhook_id, note }, location).into_response())
+    let (earlier_waits, searched_from) = (is_waiting, searched_from.map(IsoTimestamp));
+    let view = ResendView { id, key, webhook_id, earlier_waits, searched_from, note };
+    Ok(JsonResponse::accepted(view, location).into_response())
 }
 
 impl<P: Ports> Manage<P> {

@@ -44,7 +44,7 @@ pub use json_schema::apply_file_schema;
 pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-pub use mistakes::{Mistake, Notation, mistakes};
+pub use mistakes::{Mistake, Notation, Written, mistakes, read_written};
 pub use pressure::{PressureFreshness, PressureResource, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{

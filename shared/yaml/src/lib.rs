@@ -2,12 +2,13 @@
 
 mod locate;
 mod mistakes;
+mod place;
 mod text;
 mod write;
 
-pub use crate::locate::Place;
 pub use crate::mistakes::{
-    Check, TextMistake, mistake_of, name_mistake, read_file, read_subscription, read_topic,
+    Check, TextMistake, mistake_of, name_mistake, read_file, read_subscription, read_topic, refused,
 };
-pub use crate::text::{TextError, YamlError, parse, refused};
+pub use crate::place::Place;
+pub use crate::text::{TextError, YamlError, parse};
 pub use crate::write::{WriteError, write};

@@ -1,28 +1,34 @@
-//! The place of a member in a YAML text. Rules are checked on parsed settings, which have no places; so the
-//! text is parsed again, as a tree with places, when an error needs one.
+//! A YAML text as a tree whose values know their places. Settings are read from the tree: settings that were
+//! read have no places, and a reader of YAML for each of their types would make a large program.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use posthaste_core::api::Written;
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Number, Value};
+use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{Location, Spanned};
 
-/// A place in a file, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
+use crate::place::Place;
+use crate::text::{TextError, parse_with};
 
-/// The places of all values of a text.
+/// The values of a text and their places.
 pub(crate) struct Places(Spanned<Node>);
 
 impl Places {
-    /// Finds them. `None` if the text is no YAML.
-    pub(crate) fn of(text: &[u8]) -> Option<Self> {
-        serde_saphyr::from_slice(text).ok().map(Self)
+    /// Finds them.
+    ///
+    /// # Errors
+    /// The text is no YAML.
+    pub(crate) fn of(text: &[u8]) -> Result<Self, TextError> {
+        parse_with(text, NonFiniteFloatPolicy::PassThrough).map(Self)
+    }
+
+    /// The values of `text`, from which these places are.
+    pub(crate) fn written(&self, text: &[u8]) -> Written {
+        written(&self.0, text)
     }
 
     /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or else of the
@@ -46,7 +52,7 @@ impl Places {
                     let item = step.parse().ok().and_then(|index: usize| items.get(index));
                     item.map(|item| (Place::of(item.referenced), item))
                 }
-                Node::Scalar => None,
+                Node::Scalar(_) => None,
             };
             let Some(next) = next else { break };
             at = next;
@@ -55,17 +61,36 @@ impl Places {
     }
 }
 
-impl Place {
-    fn of(location: Location) -> Self {
-        Self { line: location.line(), column: location.column() }
-    }
-}
-
 enum Node {
     /// Values by name, with the places of the names.
     Map(BTreeMap<String, (Place, Spanned<Node>)>),
     Sequence(Vec<Spanned<Node>>),
-    Scalar,
+    /// `None` for a number that only YAML has, such as `.inf`: it is a text of its characters.
+    Scalar(Option<Value>),
+}
+
+fn written(node: &Spanned<Node>, text: &[u8]) -> Written {
+    match &node.value {
+        Node::Map(members) => {
+            let member =
+                |(name, (_, value)): (&String, &(_, Spanned<Node>))| (name.clone(), written(value, text));
+            Written::Object(members.iter().map(member).collect())
+        }
+        Node::Sequence(items) => Written::List(items.iter().map(|item| written(item, text)).collect()),
+        Node::Scalar(value) => {
+            let text = characters(node.defined, text);
+            let value = value.clone().unwrap_or_else(|| text.clone().unwrap_or_default().into());
+            Written::Scalar { value, text }
+        }
+    }
+}
+
+/// The characters of a scalar at a place of a text.
+fn characters(at: Location, text: &[u8]) -> Option<String> {
+    let begin = usize::try_from(at.span().byte_offset()?).ok()?;
+    let end = begin.checked_add(usize::try_from(at.span().byte_len()?).ok()?)?;
+    let characters = std::str::from_utf8(text.get(begin..end)?).ok()?;
+    Some(characters.trim().to_owned())
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -76,11 +101,10 @@ impl<'de> Deserialize<'de> for Node {
 
 struct NodeVisitor;
 
-/// Makes the same node of every scalar, because only its place matters.
 macro_rules! scalars {
     ($($visit:ident: $type:ty),*) => {
-        $(fn $visit<E>(self, _: $type) -> Result<Node, E> {
-            Ok(Node::Scalar)
+        $(fn $visit<E>(self, value: $type) -> Result<Node, E> {
+            Ok(Node::Scalar(Some(value.into())))
         })*
     };
 }
@@ -92,15 +116,18 @@ impl<'de> Visitor<'de> for NodeVisitor {
         f.write_str("any YAML")
     }
 
-    scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
-    scalars!(visit_str: &str, visit_bytes: &[u8]);
+    scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_str: &str);
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Scalar(Number::from_f64(value).map(Value::Number)))
+    }
 
     fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar)
+        Ok(Node::Scalar(Some(Value::Null)))
     }
 
     fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar)
+        Ok(Node::Scalar(Some(Value::Null)))
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
@@ -108,7 +135,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Node::Scalar)
+        deserializer.deserialize_any(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Node, A::Error> {

@@ -5,9 +5,10 @@ use std::error::Error;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
+use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
-use crate::locate::{Place, Places};
+use crate::place::Place;
 
 /// Error of a YAML text: it is not the expected YAML, or its content breaks a rule.
 #[derive(Debug, thiserror::Error)]
@@ -28,18 +29,20 @@ struct Placeless;
 
 /// Reads a text.
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextError> {
+    parse_with(text, NonFiniteFloatPolicy::Reject)
+}
+
+/// Reads a text. `policy` says what becomes of a number that JSON does not have, where any value may be.
+pub(crate) fn parse_with<T: DeserializeOwned>(
+    text: &[u8],
+    policy: NonFiniteFloatPolicy,
+) -> Result<T, TextError> {
     // No snippets in errors: the line at fault may hold a secret.
-    let options = serde_saphyr::options! { with_snippet: false };
+    let options = serde_saphyr::options! { with_snippet: false, non_finite_float_policy: policy };
     serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
         let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
         TextError { place, source: Box::new(YamlError(error)) }
     })
-}
-
-/// Error of a text whose `member`, as a path such as `topics.a.retry`, breaks a rule.
-pub fn refused(text: &[u8], member: Option<&str>, rule: impl Error + Send + Sync + 'static) -> TextError {
-    let place = member.and_then(|member| Some(Places::of(text)?.of_value(member)));
-    TextError { place, source: Box::new(rule) }
 }
 
 impl Error for YamlError {}

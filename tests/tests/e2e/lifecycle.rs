@@ -53,6 +53,17 @@ fn a_given_key_that_is_too_short_is_refused_and_not_shown() {
 }
 
 #[test]
+fn the_console_is_there_unless_it_is_turned_off() {
+    let home = Home::new();
+    for (choice, status) in [("on", 200), ("off", 404)] {
+        let server = Server::start(home.path(), &["--console", choice]);
+        let page = server.api().send("GET", "/console/sign-in", &[], b"").unwrap().expect(status);
+        assert_eq!(page.header("content-security-policy").is_some(), choice == "on");
+        server.stop();
+    }
+}
+
+#[test]
 fn health_and_its_description_need_no_key() {
     let home = Home::new();
     let server = home.serve();

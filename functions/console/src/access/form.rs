@@ -65,8 +65,8 @@ pub(super) fn signed_out(headers: &HeaderMap, fields: &Fields, sign_in: &str) ->
 pub(super) fn foreign(headers: &HeaderMap, fields: &Fields) -> Page {
     let body = html! {
         p {
-            "This form belongs to a session that has ended. Nothing was changed. Go back, reload the page and \
-             send it again."
+            "This form belongs to a session that has ended. Nothing was changed. Go back, reload the page \
+             and send it again."
         }
         p { a href=(PATH) { "To the overview" } }
         (typed(headers, fields))

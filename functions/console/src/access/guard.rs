@@ -19,14 +19,14 @@ use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::timeout;
 use url::form_urlencoded;
 
-use super::{Access, form};
+use super::form;
+use super::visitors::Access;
 use crate::asked::Fields;
 use crate::console::PATH;
 use crate::cookie;
 use crate::page::{Frame, Page};
-use crate::pages::sign_in::Mistake;
 use crate::session::{Session, SessionKey};
-use crate::visit::Visit;
+use crate::visit::{Mistake, Visit};
 
 /// Longest time for a request, which may make several calls of the API. On AWS the function has 30 s.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);

@@ -9,13 +9,13 @@ use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 
-use super::Access;
+use super::visitors::Access;
 use crate::asked::{Fields, Query};
 use crate::console::PATH;
 use crate::cookie;
-use crate::pages::sign_in::{self, Mistake, SignInQuery};
+use crate::pages::sign_in::{self, SignInQuery};
 use crate::session::Session;
-use crate::visit::Visit;
+use crate::visit::{Mistake, Visit};
 
 /// Metric: sign-ins with a wrong key.
 const SIGN_IN_FAILED_COUNT: &str = "ConsoleSignInFailedCount";

@@ -3,6 +3,7 @@
 mod actions;
 mod end;
 mod failures;
+mod owner;
 mod places;
 mod record;
 mod replay;
@@ -71,7 +72,7 @@ fn results(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &Visit) -> M
         (pager(first, next))
         @if let Some(note) = &page.note { p.hint { (foreign(note)) } }
         (failures(&page.failures, "Objects that cannot be read"))
-        (actions(search, visit))
+        (actions(search, visit, page.dead_letters.iter().any(|letter| letter.owner_deleted)))
     }
 }
 
@@ -83,7 +84,8 @@ fn none(search: &DeadLetterSearch, page: &DeadLetterPage) -> Markup {
             } @else if search.is_narrow() {
                 "No dead letter has these values. Leave a filter out to see more."
             } @else {
-                "There is no dead letter: no event was given up, or all of them are resolved."
+                "There is no dead letter: no event was given up, or all of them are resolved. \
+                 A dead letter appears some minutes after the last attempt."
             }
         }
     }

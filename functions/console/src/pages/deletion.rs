@@ -8,15 +8,16 @@ use crate::shown::foreign;
 use crate::visit::Visit;
 use axum::http::StatusCode;
 
-/// The form that deletes a topic or a subscription.
-pub(crate) fn form(visit: &Visit, what: &str, name: &str, action: &str) -> Markup {
+/// The form that deletes a topic or a subscription. `also` says what goes with it.
+pub(crate) fn form(visit: &Visit, what: &str, name: &str, action: &str, also: &Markup) -> Markup {
     html! {
         details {
             summary { "Delete this " (what) }
             form method="post" action=(action) {
                 (form_token(&visit.form_token))
-                p { "Events that still wait for it become dead letters. Dead letters stay." }
+                p { (also) "Events that still wait for it become dead letters. Dead letters stay." }
                 label for="deleted-name" { "Type the name of the " (what) ": " (foreign(name)) }
+                p.hint { "Capital letters do not matter." }
                 input #deleted-name name="name" autocomplete="off" required;
                 div.actions { button.danger type="submit" { "Delete the " (what) } }
             }

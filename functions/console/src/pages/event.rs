@@ -1,32 +1,44 @@
 //! One event: its deliveries, and the attempts of each.
 
+mod around;
 mod asked;
+mod attempt;
 mod deliveries;
 mod delivery;
+mod facts;
 mod headers;
 mod payload;
 mod resend;
 
+use std::time::Duration;
+
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::TopicSettings;
-use posthaste_core::api::events::EventView;
+use posthaste_core::api::events::{DeliveryView, EventView};
+use posthaste_core::delivery_log::DeliveryState;
+use posthaste_core::model::Timestamp;
 
+use self::around::Around;
 use self::asked::{Asked, EventAsked, ID_CHARS_MAX, IdAsked};
 use self::deliveries::deliveries;
-pub(crate) use self::delivery::state_badge;
 use self::headers::headers;
 pub(crate) use self::payload::json_body;
 use self::payload::payload;
+use self::resend::DONE;
 pub(crate) use self::resend::{resend, resend_address};
+use super::known_topic::KnownTopic;
 use crate::address::{self, Address};
-use crate::api::{Refusal, Target};
+use crate::api::Refusal;
 use crate::asked::{Path, Query};
 use crate::console::Pages;
 use crate::filters::{Field, TIME_EXAMPLE, hidden};
 use crate::page::{Answer, Page, Section};
+use crate::parts::DoneAsked;
 use crate::shown::{foreign, foreign_cut, visible};
 use crate::visit::Visit;
+
+/// The time after which all subscriptions have had their first attempt, where nothing holds it up.
+const FIRST_ATTEMPTS: Duration = Duration::from_mins(1);
 
 /// The page.
 pub(crate) async fn event(
@@ -34,8 +46,9 @@ pub(crate) async fn event(
     visit: Visit,
     Path([topic, id]): Path<2>,
     Query(query): Query<EventAsked>,
+    Query(done): Query<DoneAsked>,
 ) -> Answer {
-    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }).await
+    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }, &done).await
 }
 
 /// The page of an event whose id stands in the query.
@@ -45,27 +58,45 @@ pub(crate) async fn event_by_query(
     Path([topic]): Path<1>,
     Query(IdAsked { id }): Query<IdAsked>,
     Query(query): Query<EventAsked>,
+    Query(done): Query<DoneAsked>,
 ) -> Answer {
-    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }).await
+    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }, &done).await
 }
 
-async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>) -> Answer {
+async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>, done: &DoneAsked) -> Answer {
     let view = pages.api.get::<EventView>(asked.target());
     // A topic that is gone still has its log.
-    let topic = pages.api.get::<TopicSettings>(Target::new(&["topics", asked.topic]));
-    let (view, topic) = join(view, topic).await;
+    let (view, topic) = join(view, KnownTopic::ask(&pages.api, asked.topic)).await;
     let view = match view {
         Ok(view) => selected(asked, view),
         Err(refusal) => return Err(refused(asked, &refusal)),
     };
+    let around = Around { visit, topic: &topic };
+    let is_live = done.is_recent(visit.now) || is_changing(&view, visit.now);
     let body = html! {
-        (summary(asked, &view))
-        section #deliveries data-live aria-label="Deliveries" { (deliveries(asked, &view, visit)) }
-        (payload(asked, &view))
-        (headers(topic.ok().as_ref(), &view, visit.now))
+        (done.notice(visit.now, &DONE))
+        (summary(asked, &view, &topic))
+        section #deliveries data-live[is_live] aria-label="Deliveries" { (deliveries(asked, &view, &around)) }
         (narrowing(asked, None))
+        (payload(asked, &view))
+        (headers(topic.settings(), &view, visit.now))
     };
     Ok(Page::new(asked.title(), body).of(Section::Events))
+}
+
+/// Whether the page may still change by itself. Other subscriptions may have their first attempt, and so
+/// their first record, a little later.
+fn is_changing(view: &EventView, now: Timestamp) -> bool {
+    let is_fresh = |it: &DeliveryView| now.since(it.accepted_at.0) <= FIRST_ATTEMPTS;
+    view.deliveries.is_empty() || view.deliveries.iter().any(|it| is_fresh(it) || !has_ended(it))
+}
+
+fn has_ended(it: &DeliveryView) -> bool {
+    match it.state {
+        DeliveryState::Delivered | DeliveryState::Dropped => true,
+        DeliveryState::DeadLettered => it.dead_letter_object.is_some(),
+        DeliveryState::Waiting | DeliveryState::Held | DeliveryState::Unknown => false,
+    }
 }
 
 /// The event with the deliveries that are asked for.
@@ -83,7 +114,7 @@ fn refused(asked: &Asked<'_>, refusal: &Refusal) -> Page {
     Page::new(asked.title(), body).of(Section::Events).with_status(refusal.status())
 }
 
-fn summary(asked: &Asked<'_>, view: &EventView) -> Markup {
+fn summary(asked: &Asked<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
     let first = view.deliveries.first();
     let text = |name, value: Option<&String>| {
         html! { @if let Some(value) = value { dt { (name) } dd { (foreign_cut(value, ID_CHARS_MAX)) } } }
@@ -91,7 +122,13 @@ fn summary(asked: &Asked<'_>, view: &EventView) -> Markup {
     html! {
         dl.facts {
             dt { "Topic" }
-            dd { a href=(Address::topic(asked.topic)) { (foreign(asked.topic)) } }
+            dd {
+                @if matches!(topic, KnownTopic::Deleted) {
+                    (foreign(asked.topic)) " " span.hint { "(deleted)" }
+                } @else {
+                    a href=(Address::topic(asked.topic)) { (foreign(topic.name(asked.topic))) }
+                }
+            }
             dt { "Id" }
             dd { (foreign_cut(&view.id, ID_CHARS_MAX)) }
             (text("Type", first.and_then(|it| it.event_type.as_ref())))

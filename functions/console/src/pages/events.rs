@@ -2,6 +2,7 @@
 
 mod rows;
 mod search;
+mod words;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -52,7 +53,7 @@ fn page(topics: &TopicNames, search: &EventSearch, found: &Found) -> Page {
         }
     };
     let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Page::new("Events", body).of(Section::Events).with_status(status)
+    Page::new("Events and their attempts", body).of(Section::Events).with_status(status)
 }
 
 fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
@@ -76,6 +77,10 @@ fn results(search: &EventSearch, page: &RecordPage) -> Markup {
     let first = search.cursor.is_some().then(|| search.address(None));
     let topic = search.topic.as_deref().unwrap_or_default();
     html! {
+        p.hint {
+            "The list shows attempts that were made. Events that wait for their first attempt are counted on \
+             the " a href=(PATH) { "overview" } "."
+        }
         @if page.records.is_empty() {
             (no_records(page, search))
         } @else {

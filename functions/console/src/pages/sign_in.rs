@@ -6,24 +6,13 @@ use serde::Deserialize;
 
 use crate::console::PATH;
 use crate::page::{Page, form_token};
-use crate::visit::Visit;
+use crate::visit::{Mistake, Visit};
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct SignInQuery {
     /// The page to go to after it.
     pub(crate) next: Option<String>,
-}
-
-/// A sign-in that did not work.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Mistake {
-    WrongKey,
-    TooMany,
-    /// The page was open for longer than its form is valid, or the form came from elsewhere.
-    TooLate,
-    /// The browser did not send the cookie of the page back.
-    NoCookie,
 }
 
 impl SignInQuery {
@@ -42,7 +31,7 @@ pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>)
         form.sign-in method="post" action={ (PATH) "/sign-in" } {
             (form_token(&visit.form_token))
             input type="hidden" name="next" value=(query.next_page());
-            @if let Some(mistake) = mistake { p.problem role="alert" { (mistake.text()) } }
+            @if let Some(mistake) = mistake { p.problem role="alert" { (text(mistake)) } }
             label for="key" { "Admin key" }
             input #key type="password" name="key" autocomplete="current-password" required autofocus;
             button.primary type="submit" { "Sign in" }
@@ -53,26 +42,24 @@ pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>)
             code { "AdminKeySha256" } "."
         }
     };
-    Page::new("Sign in", body).with_status(mistake.map_or(StatusCode::OK, Mistake::status))
+    Page::new("Sign in", body).with_status(mistake.map_or(StatusCode::OK, status))
 }
 
-impl Mistake {
-    const fn status(self) -> StatusCode {
-        match self {
-            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
-            Self::WrongKey | Self::TooLate | Self::NoCookie => StatusCode::FORBIDDEN,
-        }
+const fn status(mistake: Mistake) -> StatusCode {
+    match mistake {
+        Mistake::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        Mistake::WrongKey | Mistake::TooLate | Mistake::NoCookie => StatusCode::FORBIDDEN,
     }
+}
 
-    const fn text(self) -> &'static str {
-        match self {
-            Self::WrongKey => "This is not the admin key.",
-            Self::TooMany => "Too many sign-ins with a wrong key. Try again in a second.",
-            Self::TooLate => "This page was open for too long. Sign in again.",
-            Self::NoCookie => {
-                "Your browser did not keep the cookie of this page. It keeps it over https, and over http on \
-                 your own machine: use https, or forward a port to localhost."
-            }
+const fn text(mistake: Mistake) -> &'static str {
+    match mistake {
+        Mistake::WrongKey => "This is not the admin key.",
+        Mistake::TooMany => "Too many sign-ins with a wrong key. Try again in a second.",
+        Mistake::TooLate => "This page was open for too long. Sign in again.",
+        Mistake::NoCookie => {
+            "Your browser did not keep the cookie of this page. It keeps it over https, and over http on \
+             your own machine: use https, or forward a port to localhost."
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::shown::foreign;
 use crate::visit::Visit;
 
 /// The notices of actions.
-const DONE: [(&str, &str); 7] = [
+const DONE: [(&str, &str); 10] = [
     ("created", "The subscription was created."),
     ("saved", "The subscription was saved."),
     ("pause", "The subscription is paused. Its events wait."),
@@ -33,7 +33,18 @@ const DONE: [(&str, &str); 7] = [
     ("enable", "The subscription was enabled. Its state says whether its endpoint must still consent."),
     ("disable", "The subscription is disabled. New events pass by, and those that wait are given up."),
     ("validate", "The endpoint was asked. The state below says what it answered."),
+    ("no-hold", "No hold was in its way."),
+    ("hold-ended", HOLD_ENDED),
+    ("forced", FORCED),
 ];
+
+/// The effect of a force that ended a hold.
+const HOLD_ENDED: &str = "Its hold has ended. If its whole link was held, other subscriptions whose endpoint \
+    has the same scheme, host and port are tried again too.";
+
+/// The outlook on events that wait for a subscription that was forced.
+const FORCED: &str = "Events that are held or parked go out within a minute, little by little at first. \
+    Retries that are already in the queue go out within 15 minutes.";
 
 /// The page.
 pub(crate) async fn subscription(
@@ -49,12 +60,14 @@ pub(crate) async fn subscription(
     let page = html! {
         (done.notice(visit.now, &DONE))
         p { "A subscription of the topic " a href=(address::topic(&topic, &[])) { (foreign(&topic)) } "." }
+        // Above the state, so that no button moves while the state grows and shrinks.
+        section #actions data-live aria-label="Actions" { (actions(&visit, named, &shown)) }
+        h2 { "State" }
         section #now data-live aria-label="State" { (now(&shown)) }
         div.actions {
             a.button href=(named.list("events")) { "Events and attempts" }
             a.button href=(named.list("dead-letters")) { "Dead letters" }
         }
-        (actions(&visit, named, &shown))
         h2 { "Endpoint" } (endpoint(&shown))
         h2 { "Filter" } (filter::facts(&shown.filter))
         h2 { "Retry policy" } (retry_policy(&shown))
@@ -64,7 +77,7 @@ pub(crate) async fn subscription(
         div.actions { a.button href=(named.page(&["edit"])) { "Edit subscription" } }
         details { summary { "Show as YAML" } (body("Settings as YAML", &settings)) }
         h2 { "Delete" }
-        (deletion::form(&visit, "subscription", named.name, &named.page(&["delete"])))
+        (deletion::form(&visit, "subscription", named.name, &named.page(&["delete"]), &html! {}))
     };
     Ok(Page::new(format!("{topic} / {}", named.name), page).of(Section::Topics))
 }

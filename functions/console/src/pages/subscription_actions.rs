@@ -5,7 +5,7 @@ mod tested;
 use axum::http::Method;
 use axum::response::Redirect;
 use maud::{Markup, html};
-use posthaste_core::api::{ForcedView, LinkView, RotatedSecret, SubscriptionSettings, TestAttempt};
+use posthaste_core::api::{ForcedView, RotatedSecret, SubscriptionSettings, TestAttempt};
 use serde_json::{Map, Value};
 
 use crate::address;
@@ -13,9 +13,8 @@ use crate::asked::{Fields, Path};
 use crate::console::Pages;
 use crate::page::{Answer, Page, Section};
 use crate::pages::subscription::Named;
-use crate::pages::{deletion, links, not_found};
+use crate::pages::{deletion, not_found};
 use crate::parts::{after, button, refused};
-use crate::shown::{foreign, time};
 use crate::visit::Visit;
 
 /// The actions of which the page of the subscription shows the effect.
@@ -36,20 +35,17 @@ pub(crate) async fn act(
     Ok(Redirect::to(&after(&named.page(&[]), &action, visit.now)))
 }
 
-/// Forces the subscription, and shows what that ended.
-pub(crate) async fn force(pages: Pages, Path([topic, name]): Path<2>) -> Answer {
+/// Forces the subscription. Its page says whether that ended a hold.
+pub(crate) async fn force(
+    pages: Pages,
+    visit: Visit,
+    Path([topic, name]): Path<2>,
+) -> Result<Redirect, Page> {
     let named = Named { topic: &topic, name: &name };
     let forced = pages.api.post::<ForcedView>(named.target(&["force"])).await;
-    let forced = forced.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
-    let body = html! {
-        p.done role="status" { (foreign(&capitalised(&forced.detail))) "." }
-        @if !forced.forced.is_empty() {
-            h2 { "Holds that ended" }
-            ul { @for link in &forced.forced { li { (ended(link)) } } }
-        }
-        (back(named))
-    };
-    Ok(Page::new(format!("Force of {topic} / {name}"), body).of(Section::Topics))
+    let forced = forced.map_err(|refusal| refused(&refusal, &named.page(&[])))?.forced;
+    let words = if forced.is_empty() { "no-hold,forced" } else { "hold-ended,forced" };
+    Ok(Redirect::to(&after(&named.page(&[]), words, visit.now)))
 }
 
 /// Sends a test event, and shows the request and its answer.
@@ -76,6 +72,7 @@ pub(crate) async fn rotate(pages: Pages, Path([topic, name]): Path<2>, fields: F
     let body = html! {
         p.done role="status" { "The new secret signs first from now on." }
         (secret(rotated.secret.expose()))
+        (not_again())
         @if let Some(key) = &rotated.public_key {
             p { "Receivers verify with the public key " code { (key) } "." }
         }
@@ -112,19 +109,11 @@ pub(crate) fn secret(secret: &str) -> Markup {
     }
 }
 
-fn ended(link: &LinkView) -> Markup {
-    html! {
-        (foreign(link.link.as_deref().unwrap_or("(not known)"))) " "
-        (links::badge(link.state))
-        @if let Some(since) = link.since { " since " (time(since.0)) }
-    }
+/// The warning of a page whose form is sent again by a reload.
+pub(crate) fn not_again() -> Markup {
+    html! { p { strong { "Do not reload this page: that would make another one." } } }
 }
 
 fn back(named: Named<'_>) -> Markup {
     html! { p { a href=(named.page(&[])) { "To the subscription" } } }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

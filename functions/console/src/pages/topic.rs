@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::TopicSettings;
+use posthaste_core::model::SubscriptionName;
 
 use self::publishing::publishing;
 use self::subscriptions::SubscriptionSearch;
@@ -27,6 +28,9 @@ const DONE: [(&str, &str); 4] = [
     ("key-deleted", "The key was deleted."),
     ("subscription-deleted", "The subscription was deleted."),
 ];
+
+/// Most subscriptions that are named where their topic is deleted.
+const NAMES_SHOWN_MAX: usize = 5;
 
 /// The page.
 pub(crate) async fn topic(
@@ -59,7 +63,7 @@ pub(crate) async fn topic(
         (search.section(name, &page))
         (publishing(&visit, name, &topic, &headers))
         h2 { "Delete" }
-        (deletion::form(&visit, "topic", name, &address::topic(name, &["delete"])))
+        (deletion::form(&visit, "topic", name, &address::topic(name, &["delete"]), &goes_too(&topic)))
     };
     let status = page.map_or_else(|refusal| refusal.status(), |_| StatusCode::OK);
     Ok(Page::new(name, body).of(Section::Topics).with_status(status))
@@ -102,7 +106,27 @@ fn unreadable(visit: &Visit, name: &str, refusal: &Refusal) -> Page {
         (problem(refusal))
         p { "The topic takes no events until its record is repaired, or deleted and written again." }
         h2 { "Delete" }
-        (deletion::form(visit, "topic", name, &address::topic(name, &["delete"])))
+        (deletion::form(visit, "topic", name, &address::topic(name, &["delete"]), &all_goes_too()))
     };
     Page::new(name, body).of(Section::Topics).with_status(refusal.status())
+}
+
+fn all_goes_too() -> Markup {
+    html! { "Its subscriptions and its keys are deleted too. " }
+}
+
+/// The subscriptions that are deleted with the topic: how many, and the first ones.
+fn goes_too(topic: &TopicSettings) -> Markup {
+    let names: Vec<_> = topic.subscriptions.keys().map(SubscriptionName::as_str).collect();
+    let more = if names.len() > NAMES_SHOWN_MAX { ", …" } else { "" };
+    let first = names.iter().take(NAMES_SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
+    html! {
+        "Its "
+        @match names.len() {
+            0 => {}
+            1 => { "subscription " (foreign(&first)) " and its " }
+            count => { (count) " subscriptions (" (foreign(&first)) (more) ") and its " }
+        }
+        "keys are deleted too. "
+    }
 }

@@ -10,6 +10,7 @@ use crate::asked::{Fields, Path};
 use crate::console::Pages;
 use crate::page::{Answer, Page, Section};
 use crate::pages::deletion;
+use crate::pages::subscription_actions::not_again;
 use crate::parts::{after, button, refused};
 use crate::shown::foreign;
 use crate::table::Column::{self, Text};
@@ -63,7 +64,10 @@ fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str
     let present: Vec<_> = keys.present().collect();
     let missing = KeyName::ALL.into_iter().filter(|key| !present.iter().any(|(name, _)| name == key));
     let body = html! {
-        @if let Some(made) = made { p.done role="status" { "The key " (foreign(made)) " was made." } }
+        @if let Some(made) = made {
+            p.done role="status" { "The key " (foreign(made)) " was made." }
+            (not_again())
+        }
         p {
             "Each of these keys lets a producer publish to "
             a href=(address::topic(topic, &[])) { (foreign(topic)) }

@@ -29,7 +29,8 @@ async fn world() -> World {
 #[tokio::test]
 async fn without_dead_letters_the_page_says_so() {
     let world = World::with_billing().await;
-    world.get("/console/dead-letters").await.has(&["There is no dead letter"]);
+    let page = world.get("/console/dead-letters").await;
+    page.has(&["There is no dead letter", "appears some minutes after the last attempt"]);
 }
 
 #[tokio::test]
@@ -74,7 +75,12 @@ async fn a_replay_is_counted_first_and_then_started() {
     let list = format!("{LIST}&reason=EndpointGone");
     world.get(&list).await.has(&[r#"name="reason" value="EndpointGone""#]);
     let preview = world.post(&list, action, &fields).await;
-    preview.has(&["<strong>1</strong> events", "EndpointGone", "order-1", "5</bdi> events per second"]);
+    preview.has(&[
+        "<strong>1</strong> events",
+        "Reason <bdi>EndpointGone",
+        "order-1",
+        "5</bdi> events per second",
+    ]);
     preview.has(&[r#"name="step" value="start""#, r#"name="ratePerSecond" value="5""#]);
     world.get("/console/replays").await.has(&["There is no replay"]);
     let mut start = fields.to_vec();
@@ -83,7 +89,8 @@ async fn a_replay_is_counted_first_and_then_started() {
     assert_eq!(started.status, 303);
     assert!(started.location().starts_with("/console/replays/"), "{}", started.location());
     let page = world.get(started.location()).await;
-    page.has(&["begins within a minute", "EndpointGone", "5 events per second", "data-live"]);
+    page.has(&["It starts within a minute", "EndpointGone", "5 events per second", "data-live"]);
+    page.has(&["A dead letter is resolved once its event is delivered", "fewer may be found"]);
 }
 
 #[tokio::test]
@@ -165,11 +172,32 @@ async fn one_subscription_is_chosen_by_a_link_also_when_it_is_gone() {
         r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing&amp;reason=EndpointGone""#;
     world.get("/console/dead-letters?reason=EndpointGone").await.has(&[link, "Only this subscription"]);
     world.get(LIST).await.has_not(&["Only this subscription"]);
-    let link = r#"href="/console/dead-letters?topic=ORDERS&amp;subscription=BILLING""#;
+    let link = r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing""#;
     world.get(&format!("{RECORD}&index=0")).await.has(&[link]);
     world.api.delete(crate::api::Target::new(&["topics", "Orders"])).await.unwrap();
     let page = world.get("/console/dead-letters?topic=ORDERS&subscription=BILLING").await;
     page.has(&["order-1", r#"value="ORDERS""#, "Show what to resolve"]);
+}
+
+#[tokio::test]
+async fn a_deleted_subscription_has_no_link_and_gets_nothing_again() {
+    let subscription = ["topics", "Orders", "subscriptions", "Billing"];
+    for (deleted, names) in
+        [(&subscription[..], ["Orders", "BILLING"]), (&subscription[..2], ["ORDERS", "BILLING"])]
+    {
+        let world = world().await;
+        world.get(LIST).await.has(&["/console/topics/Orders/subscriptions/Billing\"", "Replay to"]);
+        world.api.delete(crate::api::Target::new(deleted)).await.unwrap();
+        let [topic, name] = names;
+        let shown = format!("<bdi>{topic}</bdi> / <bdi>{name}</bdi> <span class=\"hint\">(deleted)</span>");
+        let list = world.get(LIST).await;
+        list.has(&[&shown, "Show what to resolve", "cannot be sent again"]);
+        list.has_not(&["/subscriptions/", "Replay to"]);
+        let record = world.get(&format!("{RECORD}&index=0")).await;
+        record.has(&[&shown, "cannot be sent again", "badge bad\">open", "Resolve the 2 dead letters"]);
+        record.has_not(&["/subscriptions/", "Send this event again"]);
+        record.has(&[&*format!("/console/topics/{topic}/events/order-1")]);
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,16 @@
 //! The page of one event.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use posthaste_core::delivery_log::{Kind, LogResult, Record};
+use posthaste_core::model::Timestamp;
+use serde_json::json;
 
 use super::logged::{HOSTILE, again, delivered, refused, with_payload};
 use super::{Shown, World};
 use crate::address::Address;
+use crate::api::Target;
 
 fn page_of(id: &str) -> String {
     Address::event("Orders", id).to_string()
@@ -54,16 +58,16 @@ async fn a_dead_letter_leads_to_its_record() {
     let link =
         "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;id=order-1";
     world.get(&page_of("order-1")).await.has(&[link, "EndpointGone", "badge bad\">dead-lettered"]);
-    let letter = |id| serde_json::json!({ "id": id, "deadletterreason": "EndpointGone" });
-    world.write_letters("a", &serde_json::json!([letter("order-0"), letter("order-1")]));
+    let letter = |id| json!({ "id": id, "deadletterreason": "EndpointGone" });
+    world.write_letters("a", &json!([letter("order-0"), letter("order-1")]));
     let page = world.get(&link.replace("&amp;", "&")).await;
-    page.has(&["number 2", &page_of("order-1").replace("Orders", "ORDERS"), "Send this event again"]);
+    page.has(&["number 2", &page_of("order-1"), "Send this event again"]);
 }
 
 #[tokio::test]
 async fn an_event_without_a_record_may_still_come() {
     let world = World::with_billing().await;
-    world.get(&page_of("order-1")).await.has(&["may be waiting", "data-live"]);
+    world.get(&page_of("order-1")).await.has(&["may be waiting", "data-live", "links that are not well"]);
     let page = world.get("/console/topics/unknown/events/order-1").await;
     assert_eq!(page.status, 404);
 }
@@ -104,7 +108,13 @@ async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
     let action = "/console/topics/Orders/resend?id=a%2Fb";
     let fields = [("subscription", "Billing"), ("key", "key-of-a/b")];
     let sent = world.post(&page_of("a/b"), action, &fields).await;
-    sent.has(&["a new delivery of the event was queued", "still waits", "msg_key-of-a/b", &page_of("a/b")]);
+    let after = format!("{}&done=resent,waits", page_of("a/b"));
+    assert_eq!((sent.status, sent.page_after()), (303, &*after));
+    let page = world.get(sent.location()).await;
+    page.has(&["a new delivery of it is queued", "its dead letter is resolved", "still waits"]);
+    page.has_not(&["a new webhook-id"]);
+    world.clock.advance(Duration::from_secs(61));
+    world.get(sent.location()).await.has_not(&["role=\"status\""]);
     let refused = world.post(&page_of("a/b"), action, &[("subscription", "audit")]).await;
     assert_eq!(refused.status, 404);
     assert!(refused.html.contains("The event was not sent again"), "{}", refused.html);
@@ -191,4 +201,91 @@ async fn a_search_of_another_time_is_kept_and_its_mistakes_are_named() {
     let page = world.get(&format!("{}?to=soon", page_of("order-1"))).await;
     assert_eq!(page.status, 400);
     assert!(page.html.contains(r#"id="to-mistake""#), "{}", page.html);
+}
+
+#[tokio::test]
+async fn an_event_that_has_ended_does_not_refresh_itself_until_it_is_sent_again() {
+    let world = World::with_billing().await;
+    let now = world.ago(0);
+    let old = with_payload(delivered("old", now), "x");
+    world.log_records(&[old, refused("open", now), dead("dead", now)]);
+    world.clock.advance(Duration::from_secs(90));
+    world.log_records(&[delivered("new", world.ago(9))]);
+    for id in ["new", "open", "dead"] {
+        world.get(&page_of(id)).await.has(&["id=\"deliveries\" data-live"]);
+    }
+    world.get(&page_of("old")).await.has(&["Attempt 1"]).has_not(&["data-live"]);
+    let fields = [("subscription", "Billing"), ("key", "key-of-old")];
+    let sent = world.post(&page_of("old"), "/console/topics/Orders/resend?id=old", &fields).await;
+    world.get(sent.location()).await.has(&["data-live"]);
+}
+
+/// The last attempt of an event that was given up.
+fn dead(id: &str, at: Timestamp) -> Record {
+    let reason = Some("MaxDeliveryAttemptsExceeded".to_owned());
+    Record { result: LogResult::DeadLettered, reason, next_attempt_at: None, ..refused(id, at) }
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_is_not_written_yet_has_its_time() {
+    let world = World::with_billing().await;
+    world.log_records(&[dead("order-1", world.ago(60))]);
+    let page = world.get(&page_of("order-1")).await;
+    page.has(&["about 5 minutes after the last attempt (deadLetter.delay)"]);
+    for (delay, shown) in [("PT0S", "a minute"), ("PT10M", "10 minutes"), ("PT1M30S", "PT1M30S")] {
+        let settings = json!({
+            "endpoint": { "url": "https://billing.example.com/" }, "deadLetter": { "delay": delay },
+        });
+        world.put(&["topics", "Orders", "subscriptions", "Billing"], settings).await;
+        world.get(&page_of("order-1")).await.has(&[&*format!("about {shown} after the last attempt")]);
+    }
+}
+
+#[tokio::test]
+async fn the_last_attempt_has_its_outcome_and_not_the_reason_for_giving_up() {
+    let world = World::with_billing().await;
+    let answered = dead("answered", world.ago(9));
+    let error = Some("connection refused".to_owned());
+    let failed = Record { status: None, error, ..dead("failed", world.ago(9)) };
+    world.log_records(&[answered, failed]);
+    for (id, outcome) in [("answered", "Busy"), ("failed", "failed")] {
+        let badge = format!("badge bad\"><bdi>{outcome}</bdi>");
+        let page = world.get(&page_of(id)).await;
+        page.has(&[&*badge, "MaxDeliveryAttemptsExceeded"]);
+        page.has_not(&["badge bad\"><bdi>MaxDeliveryAttemptsExceeded"]);
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_overdue_leads_to_the_links() {
+    let world = World::with_billing().await;
+    world.log_records(&[refused("order-1", world.ago(20)), refused("order-2", world.ago(7))]);
+    world.get(&page_of("order-1")).await.has(&["its link may be on hold", "href=\"/console/links\""]);
+    world.get(&page_of("order-2")).await.has(&["Next attempt"]).has_not(&["may be on hold"]);
+}
+
+#[tokio::test]
+async fn a_deleted_subscription_or_topic_of_an_event_has_no_link() {
+    let world = World::with_billing().await;
+    world.log_records(&[with_payload(delivered("order-1", world.ago(9)), "x")]);
+    world.get(&page_of("order-1")).await.has(&["Send again to"]);
+    world.api.delete(Target::new(&["topics", "Orders", "subscriptions", "Billing"])).await.unwrap();
+    let page = world.get(&page_of("order-1")).await;
+    page.has(&["(deleted)", "href=\"/console/topics/Orders\""]);
+    page.has_not(&["/subscriptions/", "Send again to"]);
+    world.api.delete(Target::new(&["topics", "Orders"])).await.unwrap();
+    world.get(&page_of("order-1")).await.has(&["Attempt 1"]).has_not(&["href=\"/console/topics/Orders\""]);
+}
+
+#[tokio::test]
+async fn the_search_of_another_time_stands_below_the_deliveries() {
+    let world = World::with_billing().await;
+    world.log_records(&[delivered("order-1", world.ago(9))]);
+    let page = world.get(&page_of("order-1")).await;
+    let place = |text: &str| page.html.find(text).unwrap();
+    assert!(place("The log is complete") < place("Search another time"));
+    assert!(place("Search another time") < place("Request headers"));
+    page.has(&[
+        "traceparent</bdi></code><span class=\"hint\"> (only for an event that was published with one)",
+    ]);
 }

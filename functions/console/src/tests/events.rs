@@ -1,9 +1,9 @@
 //! The page of events.
 
-use posthaste_core::delivery_log::Record;
+use posthaste_core::delivery_log::{Kind, LogResult, Record};
 
 use super::World;
-use super::logged::{HOSTILE, delivered, refused};
+use super::logged::{HOSTILE, again, delivered, refused};
 
 #[tokio::test]
 async fn without_a_topic_the_page_leads_to_the_first() {
@@ -36,7 +36,8 @@ async fn filters_hold_and_keep_their_values() {
     let world = World::with_billing().await;
     world.log_records(&[refused("order-1", world.ago(60)), delivered("order-2", world.ago(30))]);
     let page = world.get("/console/events?topic=Orders&status=5xx&result=retry&type=order.paid&id=").await;
-    page.has(&["order-1", r#"value="5xx""#, r#"<option value="retry" selected>"#]).has_not(&["order-2"]);
+    page.has(&["order-1", r#"value="5xx""#, r#"<option value="retry" selected>retried later"#])
+        .has_not(&["order-2"]);
     let page = world.get("/console/events?topic=orders&webhookId=msg_key-of-order-2").await;
     page.has(&["order-2", r#"value="Orders" placeholder="(choose a topic)" list="topic-words""#])
         .has_not(&["<bdi>order-1</bdi>"]);
@@ -136,4 +137,45 @@ async fn a_search_for_an_id_keeps_the_time_and_the_subscription() {
     page.has(&["with these values", r#"name="subscription" value="Billing""#]).has_not(&["Attempt 1"]);
     world.get(&format!("{event}?subscription=billing")).await.has(&["Attempt 1", "Only deliveries to"]);
     world.get(&format!("{event}?subscription=audit")).await.has_not(&["Attempt 1"]);
+}
+
+#[tokio::test]
+async fn records_say_what_came_of_each_attempt_and_not_the_state_of_the_event() {
+    let world = World::with_billing().await;
+    let dead = Record {
+        result: LogResult::DeadLettered,
+        reason: Some("MaxDeliveryAttemptsExceeded".to_owned()),
+        ..again(refused("order-1", world.ago(60)), 2, world.ago(30))
+    };
+    let written = Record {
+        kind: Kind::DeadLettered,
+        record_id: "written".to_owned(),
+        time: world.ago(9),
+        ..dead.clone()
+    };
+    world.log_records(&[refused("order-1", world.ago(60)), dead, written]);
+    let page = world.get("/console/events").await;
+    page.has(&[
+        "Events and their attempts",
+        "<span class=\"badge \">retried later</span>",
+        "<span class=\"badge bad\">dead-lettered</span>",
+        "<span class=\"badge bad\">dead letter written</span>",
+        "The list shows attempts that were made",
+        "href=\"/console\">overview</a>",
+    ]);
+    page.has_not(&[">waiting<"]);
+}
+
+#[tokio::test]
+async fn a_status_that_no_answer_has_is_a_mistake() {
+    let world = World::with_billing().await;
+    for status in ["9xx", "600", "6XX", "999"] {
+        let page = world.get(&format!("/console/events?topic=Orders&status={status}")).await;
+        assert_eq!(page.status, 400, "{status}");
+        assert!(page.html.contains("expected a status from 100 to 599, or a class from 1xx to 5xx"));
+        assert!(page.html.contains("class=\"field mistaken\""), "{}", page.html);
+    }
+    for status in ["1xx", "100", "599", "5xx"] {
+        world.get(&format!("/console/events?topic=Orders&status={status}")).await.has(&[]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::ReplayView;
+use posthaste_core::api::{ReplayReason, ReplayState, ReplayView};
 use posthaste_core::stored::{ReplayRecord, layout};
 use serde_json::json;
 
@@ -23,7 +23,8 @@ async fn replays_are_listed_newest_first() {
     world.get("/console/replays").await.has(&["There is no replay", "/console/dead-letters"]);
     let (first, second) = (begin(&world).await, begin(&world).await);
     let page = world.get("/console/replays").await;
-    page.has(&["running", "Orders", "Billing", ">7<", "data-live"]);
+    page.has(&["starts within a minute", "Orders", "Billing", ">7<", "data-live"])
+        .has_not(&["good\">running"]);
     assert!(page.html.find(&second).unwrap() < page.html.find(&first).unwrap());
     world.post(&format!("/console/replays/{first}"), &format!("/console/replays/{first}/cancel"), &[]).await;
     let page = world.get("/console/replays?active=true").await;
@@ -38,10 +39,12 @@ async fn a_replay_is_shown_with_its_progress_and_cancelled() {
     let mut record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
     record.progress.found = 1_234;
     record.progress.queued = 1_200;
+    record.updated_at = world.ago(0);
     world.state.write(&key, record.render());
     let path = format!("/console/replays/{id}");
     let page = world.get(&path).await;
     page.has(&["1,234", "1,200", "What became of the queued events", "data-live", "7 events per second"]);
+    page.has(&["good\">running", "A dead letter is resolved once its event is delivered"]);
     let cancelled = world.post(&path, &format!("{path}/cancel"), &[]).await;
     assert_eq!((cancelled.status, cancelled.page_after()), (303, &*format!("{path}?done=cancelled")));
     let page = world.get(cancelled.location()).await;
@@ -58,12 +61,24 @@ async fn a_replay_that_had_ended_is_not_said_to_be_cancelled() {
     let page = world.get(&path).await;
     let key = layout::replay(&id);
     let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
-    let record = record.turned(posthaste_core::api::ReplayState::Done, None, world.ago(0));
+    let record = record.turned(ReplayState::Done, None, world.ago(0));
     world.state.write(&key, record.render());
     let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
     let page = world.get(sent.location()).await;
     page.has(&["badge good\">done", "had ended before it could be cancelled"]);
     page.has_not(&["The replay is cancelled"]);
+}
+
+#[tokio::test]
+async fn a_replay_of_a_deleted_subscription_has_no_link_to_it() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    let link = "/console/topics/Orders/subscriptions/Billing";
+    world.get("/console/replays").await.has(&[link]);
+    let (key, reason) = (layout::replay(&id), Some(ReplayReason::SubscriptionDeleted));
+    let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
+    world.state.write(&key, record.turned(ReplayState::Cancelled, reason, world.ago(0)).render());
+    world.get("/console/replays").await.has(&["(deleted)"]).has_not(&[link]);
 }
 
 #[tokio::test]

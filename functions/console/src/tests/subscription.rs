@@ -117,7 +117,27 @@ async fn an_endpoint_that_has_not_consented_can_be_asked_and_not_tested() {
 
 #[tokio::test]
 async fn force_says_what_it_ended() {
-    act(&plain().await, "force").await.has(&["No hold was in its way", "To the subscription"]);
+    let world = plain().await;
+    let forced = act(&world, "force").await;
+    assert_eq!((forced.status, forced.page_after()), (303, &*format!("{PAGE}?done=no-hold,forced")));
+    world.get(forced.location()).await.has(&["No hold was in its way. Events that are held", "15 minutes"]);
+    world.fail_link("https://billing.example.com").await;
+    let forced = act(&world, "force").await;
+    assert_eq!(forced.page_after(), format!("{PAGE}?done=hold-ended,forced"));
+    world.get(forced.location()).await.has(&["Its hold has ended", "same scheme, host and port"]);
+}
+
+#[tokio::test]
+async fn the_actions_are_live_and_stand_above_the_state() {
+    let world = plain().await;
+    let page = world.get(PAGE).await;
+    let place = |text: &str| page.html.find(text).unwrap();
+    let [actions, pause, state] =
+        ["<section id=\"actions\" data-live", "/pause\"", "<section id=\"now\" data-live"].map(place);
+    assert!(actions < pause && pause < state);
+    page.has(&["within a minute", "within 15 minutes", "The hold of its whole link ends too"]);
+    act(&world, "pause").await;
+    world.get(PAGE).await.has(&["The hold of its whole link ends too", "ends the holds of its endpoint"]);
 }
 
 #[tokio::test]
@@ -153,7 +173,7 @@ async fn a_new_secret_is_shown_once() {
     let world = plain().await;
     let rotated =
         world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "PT1H"), ("kind", "")]).await;
-    rotated.has(&["It is never shown again", "whsec_"]);
+    rotated.has(&["It is never shown again", "whsec_", "Do not reload this page"]);
     world.get(PAGE).await.has(&[" until "]).has_not(&["whsec_"]);
     let pair =
         world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "P1D"), ("kind", "v1a")]).await;

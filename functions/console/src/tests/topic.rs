@@ -38,13 +38,14 @@ async fn publishing_is_explained_with_the_visitor_s_own_address() {
     let world = with_orders().await;
     let page = world.get("/console/topics/orders").await;
     page.has(&[
-        "curl -f 'http://localhost:8080/topics/Orders/events'",
+        "curl --fail-with-body 'http://localhost:8080/topics/Orders/events'",
         "aeg-sas-key: $KEY",
         "cloudevents+json",
+        "see &quot;Show keys&quot; below",
     ]);
     let request = Request::get("/console/topics/orders").body(Body::empty()).unwrap();
     let page = world.send_to("a.example';rm", request).await;
-    assert!(page.html.contains("curl -f 'https://HOST/topics/Orders/events'"), "{}", page.html);
+    assert!(page.html.contains("curl --fail-with-body 'https://HOST/topics/Orders/events'"), "{}", page.html);
 }
 
 #[tokio::test]
@@ -55,7 +56,8 @@ async fn keys_are_shown_replaced_and_deleted_by_forms_alone() {
     let first = key(&keys.html, "key1");
     keys.has(&["Publish keys of Orders", "/keys/key2\"", "Make internalKey1"]);
     let replaced = world.send_form(&keys, "/console/topics/Orders/keys/key1", &[]).await;
-    replaced.has(&["The key <bdi>key1</bdi> was made."]).has_not(&[&first]);
+    keys.has_not(&["Do not reload"]);
+    replaced.has(&["The key <bdi>key1</bdi> was made.", "Do not reload this page"]).has_not(&[&first]);
     let made = world.send_form(&keys, "/console/topics/Orders/keys/bulkKey1", &[]).await;
     made.has(&["/console/topics/Orders/keys/bulkKey1/delete"]);
     let deleted = world.send_form(&made, "/console/topics/Orders/keys/bulkKey1/delete", &[]).await;
@@ -185,4 +187,24 @@ async fn a_topic_without_a_delivery_log_of_its_own_has_the_installation_s() {
     let world = World::signed_in().await;
     world.put(&["topics", "Plain"], json!({})).await;
     world.get("/console/topics/Plain").await.has(&["<dd>installation default</dd>"]);
+}
+
+#[tokio::test]
+async fn the_form_that_deletes_a_topic_names_what_goes_with_it() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "Orders"], json!({})).await;
+    let expected = [
+        "<p>Its keys are deleted too. Events",
+        "Its subscription <bdi>s1</bdi> and its keys are deleted too.",
+        "Its 2 subscriptions (<bdi>s1, s2</bdi>) and its keys",
+        "Its 3 subscriptions (<bdi>s1, s2, s3</bdi>) and its keys",
+        "(<bdi>s1, s2, s3, s4</bdi>)",
+        "(<bdi>s1, s2, s3, s4, s5</bdi>)",
+        "Its 6 subscriptions (<bdi>s1, s2, s3, s4, s5</bdi>, …) and its keys are deleted too.",
+    ];
+    for (text, next) in expected.into_iter().zip(1..) {
+        world.get("/console/topics/Orders").await.has(&[text, "Capital letters do not matter."]);
+        let endpoint = json!({ "endpoint": { "url": "https://billing.example.com/" } });
+        world.put(&["topics", "Orders", "subscriptions", &format!("s{next}")], endpoint).await;
+    }
 }

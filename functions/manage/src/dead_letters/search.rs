@@ -11,7 +11,7 @@ use posthaste_core::api::{DeadLetterPage, DeadLetterView, IsoTimestamp, ReplayFa
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters};
-use posthaste_core::stored::{ResolvedLetters, WrittenIn};
+use posthaste_core::stored::{ResolvedLetters, TopicRecord, WrittenIn};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::resolved::resolved_letters;
 
@@ -195,16 +195,25 @@ impl<P: Ports> Manage<P> {
         for row in &mut page.dead_letters {
             let Ok(topic) = TopicName::parse(&row.topic) else { continue };
             if !topics.contains_key(&row.topic) {
-                // A topic that is damaged is named as in the key.
-                topics.insert(row.topic.clone(), self.load(&topic).await.ok().flatten());
+                topics.insert(row.topic.clone(), self.load(&topic).await);
             }
-            let Some(Some(record)) = topics.get(&row.topic) else { continue };
-            row.topic = record.name.to_string();
-            let name = SubscriptionName::parse(&row.subscription).ok();
-            if let Some((name, _)) = name.and_then(|name| record.settings.subscription(&name)) {
-                row.subscription = name.to_string();
+            match topics.get(&row.topic) {
+                Some(Ok(Some(record))) => write_name(record, row),
+                Some(Ok(None)) => row.owner_deleted = true,
+                // A topic that is damaged is named as in the key.
+                Some(Err(_)) | None => {}
             }
         }
+    }
+}
+
+/// Writes the names of a row as they are in the topic's record.
+fn write_name(record: &TopicRecord, row: &mut DeadLetterView) {
+    row.topic = record.name.to_string();
+    let name = SubscriptionName::parse(&row.subscription).ok();
+    match name.and_then(|name| record.settings.subscription(&name)) {
+        Some((name, _)) => row.subscription = name.to_string(),
+        None => row.owner_deleted = true,
     }
 }
 
@@ -268,5 +277,6 @@ fn row(object: &Placed, prefix: &str, index: usize, letter: ShownLetter, resolve
         status,
         written_at: IsoTimestamp(object.written_at),
         resolved,
+        owner_deleted: false,
     }
 }

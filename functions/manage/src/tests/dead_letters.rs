@@ -34,7 +34,7 @@ async fn a_row_says_what_became_of_an_event_though_its_topic_is_gone() {
         "object": "ORDERS/BILLING/2026/3/7/4/a.json", "index": 0, "topic": "ORDERS",
         "subscription": "BILLING",
         "id": "1", "type": "t", "reason": "EndpointGone", "attempts": 3, "status": 410,
-        "writtenAt": "2026-03-07T04:00:00.000Z",
+        "writtenAt": "2026-03-07T04:00:00.000Z", "ownerDeleted": true,
     });
     let page = api.get(LIST).await;
     assert_eq!((page.status, page.json()), (200, json!({ "deadLetters": [row] })));
@@ -46,6 +46,11 @@ async fn rows_have_the_names_as_they_were_created() {
     write(&api, "3/7/4", "a", "EndpointGone");
     let row = api.get("/dead-letters").await.json()["deadLetters"][0].clone();
     assert_eq!([&row["topic"], &row["subscription"]], ["Orders", "Billing"]);
+    assert_eq!(row.get("ownerDeleted"), None);
+    let deleted = api.call("DELETE", "/topics/orders/subscriptions/billing", &[], String::new()).await;
+    assert_eq!(deleted.status, 204);
+    let row = api.get("/dead-letters").await.json()["deadLetters"][0].clone();
+    assert_eq!((&row["topic"], &row["ownerDeleted"]), (&json!("Orders"), &json!(true)));
 }
 
 #[tokio::test]

@@ -59,6 +59,7 @@ async fn check(records: &[Record], id: &str, webhook_id: &str, still_waits: bool
     let body = answer.json();
     assert_eq!((&body["id"], &body["webhookId"]), (&json!(id), &json!(webhook_id)));
     assert_eq!(body["note"].as_str().unwrap().contains("still waits"), still_waits, "{body}");
+    assert_eq!(body.get("earlierWaits"), still_waits.then_some(&json!(true)), "{body}");
     let delivery = queued(&api).expect("a delivery");
     let entry = &delivery.events[0];
     assert_eq!((delivery.attempts, &json!(entry.key)), (0, &body["key"]));
@@ -132,6 +133,7 @@ async fn what_a_search_finds_that_did_not_end_is_sent_and_the_note_says_so() {
         assert_eq!(answer.status, 202, "{:?}", answer.body);
         let note = answer.json()["note"].as_str().unwrap().to_owned();
         assert!(note.contains("only searched back to 2026-11-2"), "{note}");
+        assert!(answer.json()["searchedFrom"].as_str().unwrap().starts_with("2026-11-2"), "{note}");
         assert_eq!(note.contains("new webhook-id"), is_new, "{note}");
         assert!(!note.contains("does not have the event"), "{note}");
     }

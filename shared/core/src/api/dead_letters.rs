@@ -39,6 +39,9 @@ pub struct DeadLetterView {
     /// Whether it is resolved. Such letters are left out unless asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resolved: bool,
+    /// Whether its subscription, or the topic, was deleted: then it cannot be sent again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub owner_deleted: bool,
 }
 
 /// One page of dead letters, the newest first.

@@ -7,6 +7,7 @@
 mod fault;
 mod reader;
 mod tree;
+mod written;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use self::fault::Fault;
 pub use self::reader::Notation;
 use self::reader::Reader;
 use self::tree::{Node, steps_of_member, steps_of_path};
+pub use self::written::Written;
 use super::SettingsError;
 use crate::model::MISTAKES_MAX;
 
@@ -43,36 +45,49 @@ pub fn mistakes<T: DeserializeOwned>(
     notation: Notation,
     check: impl Fn(&T) -> Result<(), SettingsError>,
 ) -> Vec<Mistake> {
+    read_written(written.into(), notation, check).err().unwrap_or_default()
+}
+
+/// Reads `written` as a `T` that passes `check`.
+///
+/// # Errors
+/// The [`mistakes`] in it.
+pub fn read_written<T: DeserializeOwned>(
+    written: Written,
+    notation: Notation,
+    check: impl Fn(&T) -> Result<(), SettingsError>,
+) -> Result<T, Vec<Mistake>> {
     let mut tree = Node::of(written);
+    let mut next = match read_tree(&tree, notation, &check) {
+        Ok(value) => return Ok(value),
+        Err(fault) => Some(fault),
+    };
     let mut found = Vec::new();
-    for _ in 0..=VALUES_READ_MAX / tree.size() {
-        if found.len() == MISTAKES_MAX {
-            break;
-        }
-        let Some((steps, fault)) = first_fault(&tree, notation, &check) else { break };
+    let mut reads_left = VALUES_READ_MAX / tree.size();
+    while let Some((steps, fault)) = next {
         if !tree.explains(&steps, &fault) {
             found.push(mistake(&tree, &steps, &fault));
         }
-        if !tree.repair(&steps, &fault) {
+        if found.len() == MISTAKES_MAX || reads_left == 0 || !tree.repair(&steps, &fault) {
             break;
         }
+        reads_left -= 1;
+        next = read_tree(&tree, notation, &check).err();
     }
-    found
+    Err(found)
 }
 
-/// The first fault, with the way to it.
-fn first_fault<T: DeserializeOwned>(
+/// The tree as a `T` that passes `check`, or its first fault with the way to it.
+fn read_tree<T: DeserializeOwned>(
     tree: &Node,
     notation: Notation,
     check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Option<(Vec<String>, Fault)> {
-    match serde_path_to_error::deserialize(Reader::of(tree, notation)) {
-        Ok(value) => {
-            let error = check(&value).err()?;
-            Some((steps_of_member(&error.member), Fault::Rule(error.problem.to_string())))
-        }
-        Err(error) => Some((steps_of_path(error.path()), error.into_inner())),
-    }
+) -> Result<T, (Vec<String>, Fault)> {
+    let value: T = serde_path_to_error::deserialize(Reader::of(tree, notation))
+        .map_err(|error| (steps_of_path(error.path()), error.into_inner()))?;
+    let checked = check(&value);
+    checked.map_err(|error| (steps_of_member(&error.member), Fault::Rule(error.problem.to_string())))?;
+    Ok(value)
 }
 
 fn mistake(tree: &Node, steps: &[String], fault: &Fault) -> Mistake {

@@ -37,15 +37,15 @@ impl SubscriptionSettings {
             headers.always("cache-control");
         }
         headers.always(HOPS_HEADER);
-        headers.sometimes("posthaste-replayed", "events that are sent again");
-        headers.sometimes("traceparent", "one event that was published with a trace");
+        headers.sometimes("posthaste-replayed", "only for events that are sent again");
+        headers.sometimes("traceparent", "only for an event that was published with one");
         headers.0
     }
 
     fn add_custom(&self, headers: &mut Headers) {
         for header in &self.delivery_headers {
             let name = header.name.to_ascii_lowercase();
-            let condition = header.from_event.as_ref().map(|_| "one event that has the value");
+            let condition = header.from_event.as_ref().map(|_| "only for an event that has the value");
             headers.0.push(RequestHeader { name, condition });
         }
     }

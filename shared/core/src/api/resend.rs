@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::IsoTimestamp;
+
 /// The event that is sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -38,6 +40,13 @@ pub struct ResendView {
     /// The header `webhook-id` of its request: the one under which the event was sent before, where that is
     /// known.
     pub webhook_id: String,
+    /// Whether an earlier delivery of the event still waits: that copy may arrive too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub earlier_waits: bool,
+    /// The time back to which the delivery log was searched, where that is not all of it: earlier deliveries
+    /// are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_from: Option<IsoTimestamp>,
     /// What else may arrive, and what another request would do.
     pub note: String,
 }

@@ -9,8 +9,8 @@ use crate::page::form_token;
 use crate::shown::foreign;
 use crate::visit::Visit;
 
-/// The forms, for a subscription that is chosen.
-pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit) -> Markup {
+/// The forms, for a subscription that is chosen. One that is deleted can get nothing again.
+pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit, is_deleted: bool) -> Markup {
     let Some((topic, name)) = search.owner() else {
         return html! {
             h2 { "Replay and resolve" }
@@ -19,10 +19,14 @@ pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit) -> Markup {
         };
     };
     html! {
-        h2 { "Replay to " (foreign(topic)) " / " (foreign(name)) }
-        p.hint { "A replay sends the dead letters that these filters select again. First you see what it \
-                  would send." }
-        (replay_form(search, visit))
+        @if is_deleted {
+            p.hint { "The subscription is deleted, so its dead letters cannot be sent again." }
+        } @else {
+            h2 { "Replay to " (foreign(topic)) " / " (foreign(name)) }
+            p.hint { "A replay sends the dead letters that these filters select again. First you see what it \
+                      would send. A dead letter is resolved once its event is delivered." }
+            (replay_form(search, visit))
+        }
         h2 { "Resolve" }
         p.hint { "A resolved dead letter needs nothing more: lists and replays leave it out." }
         (end_form(search, visit, "resolve"))

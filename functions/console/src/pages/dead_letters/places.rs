@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::delivery_log::log_text;
 use posthaste_core::stored::dead_letter::ShownLetter;
 
-use super::record::record_address;
+use crate::address::Address;
 use crate::shown::{CELL_CHARS_MAX, foreign_cut};
 use crate::table::Column::{self, Number, Text};
 use crate::table::table;
@@ -15,6 +15,11 @@ const COLUMNS: [Column; 5] =
 
 /// Most letters of one id that are listed.
 const LETTERS_MAX: usize = 100;
+
+/// The page of a dead letter.
+pub(super) fn record_address(object: &str, index: usize) -> Address {
+    Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("index", Some(index))
+}
 
 /// The letters of an object that a page may be about.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use posthaste_core::stored::layout;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::places::{Place, several};
+use super::owner::Owner;
+use super::places::{Place, record_address, several};
 use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::api::Target;
@@ -17,6 +18,7 @@ use crate::console::Pages;
 use crate::filters::hidden;
 use crate::page::{Answer, Page, Section, form_token};
 use crate::pages::event::{json_body, resend_address};
+use crate::parts::fact;
 use crate::shown::{BODY_CHARS_MAX, foreign, foreign_cut, number};
 use crate::visit::Visit;
 
@@ -32,34 +34,95 @@ pub(crate) struct RecordAsked {
     id: Option<String>,
 }
 
-/// The page of a dead letter.
-pub(super) fn record_address(object: &str, index: usize) -> Address {
-    Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("index", Some(index))
-}
-
 /// The page of a dead letter, by its place in its object or by its event's id, or else of the first one.
 pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<RecordAsked>) -> Answer {
     let (_, bytes) = pages.api.bytes(Target::new(&["dead-letters", &asked.object])).await?;
     let letters = shown_letters(&bytes).unwrap_or_default();
     let object = &asked.object;
+    let owner = Owner::ask(&pages.api, object).await;
+    let letter = Letter { object, letters: &letters, owner: owner.as_ref() };
     let body = match Place::find(asked.index, asked.id.as_deref(), &letters) {
         _ if letters.is_empty() => unreadable(object, &bytes),
-        Place::At(index) => shown(object, &bytes, &letters, index, &visit),
+        Place::At(index) => letter.shown(&bytes, index, &visit),
         Place::Several(places) => html! { (several(object, &letters, &places)) (to_list(object)) },
         Place::Nowhere => html! { (nowhere(&asked)) (to_list(object)) },
     };
     Ok(Page::new("Dead letter", body).of(Section::DeadLetters))
 }
 
-fn shown(object: &str, bytes: &Bytes, letters: &[ShownLetter], index: usize, visit: &Visit) -> Markup {
-    let records: Vec<&RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
+/// The letters of an object, and their subscription.
+struct Letter<'a> {
+    object: &'a str,
+    letters: &'a [ShownLetter],
+    owner: Option<&'a Owner>,
+}
+
+impl Letter<'_> {
+    fn shown(&self, bytes: &Bytes, index: usize, visit: &Visit) -> Markup {
+        let records: Vec<&RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
+        html! {
+            @if let Some((record, letter)) = records.get(index).zip(self.letters.get(index)) {
+                (self.facts(letter))
+                (self.ways_on(index, letter, visit))
+                h2 { "Record" }
+                (json_body(record.get()))
+                (others(self.object, self.letters, index))
+            }
+        }
+    }
+
+    fn facts(&self, letter: &ShownLetter) -> Markup {
+        let text = |name, value: &Option<String>| {
+            value.as_ref().map_or_else(|| html! {}, |text| fact(name, &foreign_cut(text, FACT_CHARS_MAX)))
+        };
+        html! {
+            dl.facts {
+                @if let Some(state) = self.owner.and_then(|owner| owner.state(self.letters.len())) {
+                    (fact("State", &state))
+                }
+                (text("Event", &letter.id))
+                (text("Type", &letter.event_type))
+                @if let Some(owner) = self.owner { (fact("Subscription", &owner.link())) }
+                (text("Reason for giving up", &letter.reason))
+                @if let Some(attempts) = letter.attempts { (fact("Attempts", &html! { (attempts) })) }
+                @if let Some(status) = letter.status {
+                    (fact("Status of the last answer", &html! { (status) }))
+                }
+                (fact("Object", &html! { code { (foreign(self.object)) } }))
+            }
+        }
+    }
+
+    /// The event's page, and the forms that send this letter again and resolve it.
+    fn ways_on(&self, index: usize, letter: &ShownLetter, visit: &Visit) -> Markup {
+        let Some(owner) = self.owner else { return html! {} };
+        let id = letter.id.as_deref().map(log_text);
+        html! {
+            div.actions {
+                @if let Some(id) = &id {
+                    @if let Some(event) = Address::short_event(&owner.topic, id) {
+                        a.button href=(event) { "Attempts of the event" }
+                    }
+                    @if !owner.is_deleted { (send_form(owner, self.object, index, id, visit)) }
+                }
+                (owner.resolve_form(visit))
+            }
+            @if owner.is_deleted {
+                p.hint { "The subscription is deleted, so its dead letters cannot be sent again." }
+            }
+        }
+    }
+}
+
+fn send_form(owner: &Owner, object: &str, index: usize, id: &str, visit: &Visit) -> Markup {
+    let index = index.to_string();
+    let subscription = owner.subscription.as_str();
+    let fields = [("subscription", Some(subscription)), ("object", Some(object)), ("index", Some(&*index))];
     html! {
-        @if let Some((record, letter)) = records.get(index).zip(letters.get(index)) {
-            (facts(object, letter))
-            (ways_on(object, index, letter, visit))
-            h2 { "Record" }
-            (json_body(record.get()))
-            (others(object, letters, index))
+        form method="post" action=(resend_address(&owner.topic, id)) {
+            (form_token(&visit.form_token))
+            (hidden(&fields))
+            button type="submit" { "Send this event again" }
         }
     }
 }
@@ -84,55 +147,6 @@ fn to_list(object: &str) -> Markup {
         @if let Some((topic, subscription)) = layout::dead_letter_owner(object) {
             @let list = DeadLetterSearch::of_owner(topic.as_str(), subscription.as_str());
             p { a.button href=(list.address(None)) { "Dead letters of this subscription" } }
-        }
-    }
-}
-
-fn facts(object: &str, letter: &ShownLetter) -> Markup {
-    let text = |name, value: &Option<String>| {
-        html! { @if let Some(value) = value { dt { (name) } dd { (foreign_cut(value, FACT_CHARS_MAX)) } } }
-    };
-    html! {
-        dl.facts {
-            (text("Event", &letter.id))
-            (text("Type", &letter.event_type))
-            @if let Some((topic, subscription)) = layout::dead_letter_owner(object) {
-                dt { "Subscription" }
-                dd {
-                    a href=(Address::subscription(topic.as_str(), subscription.as_str())) {
-                        (topic.as_str()) " / " (subscription.as_str())
-                    }
-                    (DeadLetterSearch::default().only(topic.as_str(), subscription.as_str()))
-                }
-            }
-            (text("Reason for giving up", &letter.reason))
-            @if let Some(attempts) = letter.attempts { dt { "Attempts" } dd { (attempts) } }
-            @if let Some(status) = letter.status { dt { "Status of the last answer" } dd { (status) } }
-            dt { "Object" }
-            dd { code { (foreign(object)) } }
-        }
-    }
-}
-
-/// The event's page, and the form that sends this letter again.
-fn ways_on(object: &str, index: usize, letter: &ShownLetter, visit: &Visit) -> Markup {
-    let Some(((topic, subscription), id)) = layout::dead_letter_owner(object).zip(letter.id.as_deref())
-    else {
-        return html! {};
-    };
-    let (id, index) = (log_text(id), index.to_string());
-    let fields =
-        [("subscription", Some(subscription.as_str())), ("object", Some(object)), ("index", Some(&*index))];
-    html! {
-        div.actions {
-            @if let Some(event) = Address::short_event(topic.as_str(), &id) {
-                a.button href=(event) { "Attempts of the event" }
-            }
-            form method="post" action=(resend_address(topic.as_str(), &id)) {
-                (form_token(&visit.form_token))
-                (hidden(&fields))
-                button type="submit" { "Send this event again" }
-            }
         }
     }
 }

@@ -65,7 +65,7 @@ impl Asked {
         body.insert("includeFormer".to_owned(), self.include_former.into());
         body.insert("includeResolved".to_owned(), self.search.include_resolved.into());
         if !self.rate.is_empty() {
-            // What is no number stays a text, which the API refuses by name.
+            // A rate that is no number stays a text, which the API refuses by name.
             let rate = self.rate.parse::<u64>().map_or_else(|_| Value::from(self.rate.as_str()), Value::from);
             body.insert("ratePerSecond".to_owned(), rate);
         }
@@ -141,7 +141,7 @@ fn counts(preview: &ReplayPreview) -> Markup {
             dt { "Objects with these events" }
             dd { (number(preview.objects)) }
             @for (reason, events) in &preview.by_reason {
-                dt { (foreign_cut(reason, CELL_CHARS_MAX)) }
+                dt { "Reason " (foreign_cut(reason, CELL_CHARS_MAX)) }
                 dd { (number(*events)) }
             }
             dt { "Left out because they are resolved" }

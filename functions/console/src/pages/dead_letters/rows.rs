@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterView;
 
-use super::record::record_address;
+use super::places::record_address;
 use super::search::DeadLetterSearch;
-use crate::address::Address;
-use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+use crate::pages::known_topic::subscription_link;
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, time};
 use crate::table::Column::{self, Number, Text};
 use crate::table::table;
 
@@ -35,9 +35,7 @@ fn row(search: &DeadLetterSearch, letter: &DeadLetterView) -> Markup {
             td { a href=(record_address(&letter.object, letter.index)) { (id) } }
             td { @if let Some(event_type) = cell(&letter.event_type) { (event_type) } }
             td {
-                a href=(Address::subscription(&letter.topic, &letter.subscription)) {
-                    (foreign(&letter.topic)) " / " (foreign(&letter.subscription))
-                }
+                (subscription_link(&letter.topic, &letter.subscription, letter.owner_deleted))
                 (search.only(&letter.topic, &letter.subscription))
             }
             td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
@@ -45,8 +43,15 @@ fn row(search: &DeadLetterSearch, letter: &DeadLetterView) -> Markup {
             td.number { @if let Some(status) = letter.status { (status) } }
             td { (time(letter.written_at.0)) }
             td {
-                @if letter.resolved { span.badge.good { "resolved" } } @else { span.badge.bad { "open" } }
+                (state_badge(letter.resolved))
             }
         }
+    }
+}
+
+/// The state of a dead letter.
+pub(super) fn state_badge(is_resolved: bool) -> Markup {
+    html! {
+        @if is_resolved { span.badge.good { "resolved" } } @else { span.badge.bad { "open" } }
     }
 }

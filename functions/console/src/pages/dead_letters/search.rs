@@ -28,6 +28,9 @@ pub(crate) struct DeadLetterSearch {
     pub(super) event_type: Option<String>,
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
+    /// The only object whose letters an action takes.
+    #[serde(skip)]
+    object: Option<String>,
     /// The time of a dry run: the action takes nothing that was written later.
     #[serde(skip)]
     until: Option<String>,
@@ -47,6 +50,7 @@ impl DeadLetterSearch {
             event_type: field("type"),
             from: field("from"),
             to: field("to"),
+            object: field("object"),
             until: field("until"),
             include_resolved: fields.get("includeResolved") == "true",
             cursor: None,
@@ -57,6 +61,11 @@ impl DeadLetterSearch {
     pub(super) fn of_owner(topic: &str, subscription: &str) -> Self {
         let (topic, subscription) = (Some(topic.to_owned()), Some(subscription.to_owned()));
         Self { topic, subscription, ..Self::default() }
+    }
+
+    /// The dead letters of a subscription in one object.
+    pub(super) fn of_object(topic: &str, subscription: &str, object: &str) -> Self {
+        Self { object: Some(object.to_owned()), ..Self::of_owner(topic, subscription) }
     }
 
     /// The same without those that are written from now on.
@@ -127,7 +136,7 @@ impl DeadLetterSearch {
     /// The same selection as hidden fields of a form.
     pub(super) fn hidden(&self) -> Vec<(&'static str, Option<&str>)> {
         let resolved = ("includeResolved", self.include_resolved.then_some("true"));
-        let rest = [resolved, ("until", self.until.as_deref())];
+        let rest = [resolved, ("until", self.until.as_deref()), ("object", self.object.as_deref())];
         self.owners().into_iter().chain(self.narrowing()).chain(rest).collect()
     }
 
@@ -143,6 +152,9 @@ impl DeadLetterSearch {
         }
         if let Some(until) = &self.until {
             body.insert("to".to_owned(), until.as_str().into());
+        }
+        if let Some(object) = &self.object {
+            body.insert("keys".to_owned(), vec![object.as_str()].into());
         }
         body
     }

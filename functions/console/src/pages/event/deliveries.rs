@@ -3,17 +3,17 @@
 use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
 
+use super::around::Around;
 use super::asked::{Asked, EventAsked};
 use super::delivery::{Room, delivery};
 use crate::address::Address;
 use crate::filters::pager;
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
-use crate::visit::Visit;
 
 /// Most deliveries that the page shows.
 const DELIVERIES_MAX: usize = 20;
 
-pub(super) fn deliveries(asked: &Asked<'_>, view: &EventView, visit: &Visit) -> Markup {
+pub(super) fn deliveries(asked: &Asked<'_>, view: &EventView, around: &Around<'_>) -> Markup {
     let mut room = Room::of(asked.query);
     html! {
         @if let Some(note) = &view.note {
@@ -21,7 +21,7 @@ pub(super) fn deliveries(asked: &Asked<'_>, view: &EventView, visit: &Visit) -> 
         }
         (selection(asked))
         @if view.deliveries.is_empty() { (no_delivery(asked)) }
-        @for it in page_of(asked, view) { (delivery(asked, it, visit, &mut room)) }
+        @for it in page_of(asked, view) { (delivery(asked, it, around, &mut room)) }
         (pages_of_deliveries(asked, view.deliveries.len()))
         p.hint { "The log is complete until " (time(view.complete_until.0)) "." }
     }
@@ -59,7 +59,9 @@ fn no_delivery(asked: &Asked<'_>) -> Markup {
                 "The log has no delivery of this event with these values. "
                 a href=(Address::event(asked.topic, asked.id)) { "Search without them" } "."
             } @else {
-                "No delivery of this event is in the log. This page shows new attempts by itself."
+                "No delivery of this event is in the log. This page shows new attempts by itself. While a \
+                 link is on hold, its events wait for their first attempt. "
+                a href=(Address::new(&["links"])) { "Show the links that are not well" } "."
             }
         }
     }

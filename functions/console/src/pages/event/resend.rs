@@ -1,17 +1,20 @@
 //! An event that is sent again.
 
 use axum::http::Method;
-use maud::{Markup, html};
+use axum::response::Redirect;
+use maud::html;
 use posthaste_core::api::{DeadLetterPlace, ResendRequest, ResendView};
+use posthaste_core::attempt::webhook_id_of;
 
-use super::asked::{ID_CHARS_MAX, IdAsked};
+use super::asked::IdAsked;
 use crate::address::Address;
-use crate::api::{Answered, Target};
+use crate::api::{Answered, Refusal, Target};
 use crate::asked::{Fields, Path, Query};
 use crate::console::Pages;
 use crate::doubt::{hint, title};
-use crate::page::{Answer, Page, Section, problem};
-use crate::shown::foreign;
+use crate::page::{Page, Section, problem};
+use crate::parts::after;
+use crate::visit::Visit;
 
 /// The address to which forms that send an event again are sent. The id stands in it: of a field, browsers
 /// change line breaks.
@@ -19,35 +22,57 @@ pub(crate) fn resend_address(topic: &str, id: &str) -> Address {
     Address::new(&["topics", topic, "resend"]).query("id", Some(id))
 }
 
-/// Sends the event again, and shows what the API says of it.
+/// The notices of an event that was sent again, by the words of the page's query.
+pub(super) const DONE: [(&str, &str); 4] = [
+    (
+        RESENT,
+        "The event is sent again: a new delivery of it is queued. Its attempts are shown here. \
+         Once it is delivered, its dead letter is resolved.",
+    ),
+    (WAITS, "An earlier delivery of the event still waits: that copy may arrive too."),
+    (NEW_ID, "Its request has a new webhook-id, because the earlier one is not known."),
+    (SEARCH_CUT, "The delivery log was not wholly searched, so earlier deliveries may be missing."),
+];
+
+const RESENT: &str = "resent";
+const WAITS: &str = "waits";
+const NEW_ID: &str = "new-id";
+const SEARCH_CUT: &str = "search-cut";
+
+/// Sends the event again. Its page says what the API says of it.
 pub(crate) async fn resend(
     pages: Pages,
+    visit: Visit,
     Path([topic]): Path<1>,
     Query(IdAsked { id }): Query<IdAsked>,
     fields: Fields,
-) -> Answer {
+) -> Result<Redirect, Page> {
     let subscription = fields.get("subscription");
     let target = Target::new(&["topics", &topic, "subscriptions", subscription, "events", &id, "resend"]);
-    let sent = pages.api.send(Method::POST, target, None, &request(&fields)).await;
-    let event = Address::event(&topic, &id);
-    let back = html! { p { a.button href=(event) { "To the event" } } };
-    match sent {
-        Ok(Answered { body, .. }) => {
-            let body = html! { (said(&body, subscription)) (back) };
-            Ok(Page::new("The event is sent again", body).of(Section::Events))
-        }
-        Err(refusal) => {
-            let look = Address::event(&topic, &id).to_string();
-            let body = html! {
-                (problem(&refusal))
-                (hint(&refusal, "the event was sent again", &look, "the event"))
-                (back)
-            };
-            Err(Page::new(title(&refusal, "The event was not sent again"), body)
-                .of(Section::Events)
-                .with_status(refusal.status()))
-        }
+    let event = Address::event(&topic, &id).to_string();
+    match pages.api.send::<ResendView>(Method::POST, target, None, &request(&fields)).await {
+        Ok(Answered { body, .. }) => Ok(Redirect::to(&after(&event, &words(&body), visit.now))),
+        Err(refusal) => Err(refused(&refusal, &event)),
     }
+}
+
+fn refused(refusal: &Refusal, event: &str) -> Page {
+    let body = html! {
+        (problem(refusal))
+        (hint(refusal, "the event was sent again", event, "the event"))
+        p { a.button href=(event) { "To the event" } }
+    };
+    let title = title(refusal, "The event was not sent again");
+    Page::new(title, body).of(Section::Events).with_status(refusal.status())
+}
+
+/// The words for what the API says of the new delivery.
+fn words(view: &ResendView) -> String {
+    let has_new_id = view.webhook_id == webhook_id_of(&view.key);
+    let said =
+        [(view.earlier_waits, WAITS), (has_new_id, NEW_ID), (view.searched_from.is_some(), SEARCH_CUT)];
+    let said = said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word);
+    [RESENT].into_iter().chain(said).collect::<Vec<_>>().join(",")
 }
 
 /// The delivery or the dead letter that a form names.
@@ -56,20 +81,4 @@ fn request(fields: &Fields) -> ResendRequest {
     let index = fields.get("index").parse().ok();
     let dead_letter = field("object").zip(index).map(|(object, index)| DeadLetterPlace { object, index });
     ResendRequest { key: field("key"), dead_letter }
-}
-
-fn said(view: &ResendView, subscription: &str) -> Markup {
-    html! {
-        p.done role="status" { (foreign(&view.note)) "." }
-        dl.facts {
-            dt { "Event" }
-            dd { (crate::shown::foreign_cut(&view.id, ID_CHARS_MAX)) }
-            dt { "Subscription" }
-            dd { (foreign(subscription)) }
-            dt { "Key of the new delivery" }
-            dd { code { (foreign(&view.key)) } }
-            dt { "webhook-id" }
-            dd { code { (foreign(&view.webhook_id)) } }
-        }
-    }
 }

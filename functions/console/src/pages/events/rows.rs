@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordView;
-use posthaste_core::delivery_log::Kind;
+use posthaste_core::delivery_log::{Kind, LogResult};
 
 use super::EventSearch;
+use super::words::word;
 use crate::address::Address;
-use crate::pages::event::state_badge;
 use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};
 use crate::table::Column::{self, Number, Text};
 use crate::table::table;
@@ -56,8 +56,17 @@ fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {
 
 fn result(record: &RecordView) -> Markup {
     let reason = record.reason.as_deref();
+    let class = match record.result {
+        LogResult::Delivered => "good",
+        LogResult::Held => "warn",
+        LogResult::DeadLettered | LogResult::Dropped => "bad",
+        LogResult::Retry | LogResult::Unknown => "",
+    };
+    let is_written = record.kind == Kind::DeadLettered;
     html! {
-        (state_badge(record.result.state()))
+        span class={ "badge " (class) } {
+            @if is_written { "dead letter written" } @else { (word(record.result)) }
+        }
         @if let Some(reason) = reason { br; span.hint { (foreign_cut(reason, CELL_CHARS_MAX)) } }
     }
 }

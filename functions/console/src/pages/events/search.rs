@@ -2,9 +2,10 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordPage;
-use posthaste_core::delivery_log::LogResult;
+use posthaste_core::delivery_log::{LogResult, StatusRange};
 use serde::Deserialize;
 
+use super::words::word;
 use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
 use crate::console::PATH;
@@ -13,6 +14,10 @@ use crate::pages::topic_names::TopicNames;
 
 /// The fields of the form that the API may refuse.
 pub(super) const FIELDS: [&str; 7] = ["subscription", "type", "result", "status", "webhookId", "from", "to"];
+
+/// The last status that HTTP defines.
+/// <https://www.rfc-editor.org/rfc/rfc9110#section-15>
+const STATUS_MAX: u16 = 599;
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -41,6 +46,9 @@ impl EventSearch {
     /// Asks for the records of the topic, if one is named and no event is looked for.
     pub(super) async fn records(&self, api: &Api) -> Option<Result<RecordPage, Refusal>> {
         let topic = self.topic.as_ref().filter(|_| self.id.is_none())?;
+        if self.has_no_status() {
+            return Some(Err(no_status()));
+        }
         let target = Target::new(&["topics", topic, "events"]).query("limit", Some(ROWS_MAX));
         let target =
             self.filters().into_iter().fold(target, |target, (name, value)| target.query(name, value));
@@ -59,6 +67,12 @@ impl EventSearch {
         self.filters().iter().any(|(_, value)| value.is_some())
     }
 
+    /// Whether the status is one that no answer has. The API takes all of three digits.
+    fn has_no_status(&self) -> bool {
+        let asked = self.status.as_deref().and_then(StatusRange::parse);
+        asked.is_some_and(|asked| asked.bounds().1 > STATUS_MAX)
+    }
+
     fn filters(&self) -> [(&'static str, Option<&str>); 7] {
         let values = [
             &self.subscription,
@@ -73,12 +87,21 @@ impl EventSearch {
     }
 }
 
+fn no_status() -> Refusal {
+    Refusal {
+        status: 400,
+        member: Some("status".to_owned()),
+        detail: Some("expected a status from 100 to 599, or a class from 1xx to 5xx".to_owned()),
+        ..Refusal::default()
+    }
+}
+
 /// The form.
 pub(super) fn form(topics: &TopicNames, search: &EventSearch, refusal: Option<&Refusal>) -> Markup {
     let field = |name, label, value: &Option<String>, example| {
         Field { name, label, value: value.as_deref(), example, refusal }.text()
     };
-    let results: Vec<_> = LogResult::ALL.iter().map(|result| result.as_str()).collect();
+    let results: Vec<_> = LogResult::ALL.iter().map(|it| (it.as_str(), word(*it))).collect();
     let result =
         Field { name: "result", label: "Result", value: search.result.as_deref(), example: "", refusal };
     html! {
@@ -88,7 +111,7 @@ pub(super) fn form(topics: &TopicNames, search: &EventSearch, refusal: Option<&R
             (field("webhookId", "webhook-id of a request", &search.webhook_id, "msg_…"))
             (field("type", "Event type", &search.event_type, "com.example.order.paid"))
             (field("subscription", "Subscription", &search.subscription, "billing"))
-            (result.choice("(any)", &results))
+            (result.labelled("(any)", &results))
             (field("status", "Status of the answer", &search.status, "503 or 5xx"))
             (field("from", "From (UTC)", &search.from, TIME_EXAMPLE))
             (field("to", "To (UTC)", &search.to, TIME_EXAMPLE))

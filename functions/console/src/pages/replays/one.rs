@@ -17,7 +17,7 @@ use crate::visit::Visit;
 
 /// The notices of actions.
 const DONE: [(&str, &str); 3] = [
-    ("started", "The replay is stored, and begins within a minute."),
+    ("started", "The replay is stored. It starts within a minute."),
     ("cancelled", "The replay is cancelled. Events that are in the queue are still delivered."),
     ("ended", "The replay had ended before it could be cancelled. It stays as it is."),
 ];
@@ -72,6 +72,10 @@ fn progress(view: &ReplayView) -> Markup {
             (tile("Queued", view.queued, "to be delivered again"))
             (tile("Left out", view.resolved, "because they are resolved"))
             (tile("Failed", view.failed, "could not be queued"))
+        }
+        p.hint {
+            "A dead letter is resolved once its event is delivered. Those that were resolved after the dry \
+             run, such as by sending one again, are left out, so fewer may be found than it said."
         }
         dl.facts {
             dt { "Rate" }

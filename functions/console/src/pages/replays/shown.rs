@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use posthaste_core::api::{ReplayReason, ReplayState, ReplayView};
 
-use crate::address::Address;
-use crate::shown::{foreign, number};
+use crate::pages::known_topic::subscription_link;
+use crate::shown::number;
 
 /// The events per second of a replay that names no rate.
 const RATE_DEFAULT: u32 = 100;
@@ -12,7 +12,7 @@ const RATE_DEFAULT: u32 = 100;
 /// The subscription of a replay.
 pub(super) fn target(replay: &ReplayView) -> Markup {
     let (topic, name) = (replay.topic.as_str(), replay.subscription.as_str());
-    html! { a href=(Address::subscription(topic, name)) { (foreign(topic)) " / " (foreign(name)) } }
+    subscription_link(topic, name, replay.reason == Some(ReplayReason::SubscriptionDeleted))
 }
 
 pub(super) fn rate(replay: &ReplayView) -> String {
@@ -22,6 +22,7 @@ pub(super) fn rate(replay: &ReplayView) -> String {
 /// The state of a replay, and its reason.
 pub(super) fn state(replay: &ReplayView) -> Markup {
     let (class, word) = match replay.state {
+        ReplayState::Running if !has_begun(replay) => ("", "starts within a minute"),
         ReplayState::Running => ("good", "running"),
         ReplayState::Waiting => ("warn", "waiting"),
         ReplayState::Done => ("good", "done"),
@@ -31,6 +32,11 @@ pub(super) fn state(replay: &ReplayView) -> Markup {
         span class={ "badge " (class) } { (word) }
         @if let Some(reason) = replay.reason { " " span.hint { (reason_text(reason)) } }
     }
+}
+
+/// Whether a worker has taken the replay up, which writes its record again.
+fn has_begun(replay: &ReplayView) -> bool {
+    replay.objects > 0 || replay.updated_at > replay.created_at
 }
 
 fn reason_text(reason: ReplayReason) -> &'static str {

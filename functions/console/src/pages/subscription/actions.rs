@@ -12,12 +12,19 @@ use crate::visit::Visit;
 /// The actions, each with its button and what it does.
 const ACTIONS: [(Action, &str, &str); 6] = [
     (Action::Pause, "Pause", "lets its events wait"),
-    (Action::Resume, "Resume", "delivers again, and ends holds"),
-    (Action::Enable, "Enable", "delivers again"),
+    (Action::Resume, "Resume", "delivers again, and ends the holds of its endpoint"),
+    (Action::Enable, "Enable", "delivers again, and ends the holds of its endpoint"),
     (Action::Validate, "Ask for consent", "asks the endpoint again whether it wants events"),
-    (Action::Force, "Force", "ends the holds of its endpoint and tries again now"),
+    (Action::Force, "Force", FORCE),
     (Action::Disable, "Disable", "lets new events pass by, and gives up those that wait"),
 ];
+
+/// The effect of force.
+const FORCE: &str = "ends the holds of its endpoint. Events that are held or parked go out within a minute, \
+    and retries that are already in the queue within 15 minutes";
+
+/// The actions that end holds.
+const ENDING_HOLDS: [Action; 3] = [Action::Resume, Action::Enable, Action::Force];
 
 pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSettings) -> Markup {
     let possible: Vec<_> =
@@ -35,6 +42,12 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
         ul.hint {
             @for (action, label, effect) in &possible {
                 @if *action != Action::Disable { li { (label) ": " (effect) "." } }
+            }
+            @if possible.iter().any(|(action, ..)| ENDING_HOLDS.contains(action)) {
+                li {
+                    "The hold of its whole link ends too, so other subscriptions whose endpoint has the same \
+                     scheme, host and port are tried again as well."
+                }
             }
         }
         @if possible.iter().any(|(action, ..)| *action == Action::Disable) {

@@ -14,7 +14,7 @@ use crate::parts::{duration, fact};
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
 use crate::visit::Visit;
 
-/// How long the old secrets go on signing, as a visitor chooses.
+/// The time for which the old secrets go on signing, as a visitor chooses.
 const OVERLAPS: [(&str, &str); 4] = [
     ("P1D", "for a day"),
     ("PT1H", "for an hour"),

@@ -1,4 +1,4 @@
-//! How to publish to a topic.
+//! The explanation of how to publish to a topic.
 
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
@@ -50,7 +50,8 @@ fn command(visit: &Visit, endpoint: &str, topic: &TopicSettings) -> Option<Strin
     };
     let event = String::from_utf8_lossy(&event).replace('\'', r"'\''");
     Some(format!(
-        "KEY=...   # key1 or key2\ncurl -f '{endpoint}' \\\n  -H \"aeg-sas-key: $KEY\" \\\n  \
+        "KEY=...   # key1 or key2, see \"Show keys\" below\n\
+         curl --fail-with-body '{endpoint}' \\\n  -H \"aeg-sas-key: $KEY\" \\\n  \
          -H 'content-type: {media_type}' \\\n  -d '{event}'"
     ))
 }

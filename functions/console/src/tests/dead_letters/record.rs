@@ -14,7 +14,7 @@ async fn a_record_is_shown_as_it_is_stored() {
     let key = "ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
     let page = world.get(&format!("/console/dead-letters/record?object={key}&index=1")).await;
     page.has(&["order-2", "&quot;deadletterreason&quot;: &quot;TimeToLiveExceeded&quot;", "Event before"]);
-    page.has(&["/console/topics/ORDERS/events/order-2", "number 2"]).has_not(&["Next event"]);
+    page.has(&["/console/topics/Orders/events/order-2", "number 2"]).has_not(&["Next event"]);
     world.get(&format!("/console/dead-letters/record?object={key}&id=order-2")).await.has(&["number 2"]);
     let page = world.get("/console/dead-letters/record?object=ORDERS%2FBILLING%2Fx").await;
     assert_eq!(page.status, 404);
@@ -60,12 +60,14 @@ async fn an_id_is_matched_as_the_log_keeps_it_and_can_be_sent() {
     world.write_letters("a", &json!([letter("order-1", "EndpointGone"), letter(&long, "EndpointGone")]));
     let kept = log_text(&long);
     let page = world.get(&format!("{RECORD}&id={kept}")).await;
-    page.has(&["number 2", &Address::event("ORDERS", &kept).to_string()]);
-    let action = format!("/console/topics/ORDERS/resend?id={kept}");
+    page.has(&["number 2", &Address::event("Orders", &kept).to_string()]);
+    let action = format!("/console/topics/Orders/resend?id={kept}");
     assert!(page.html.contains(&format!("action=\"{action}\"")), "{}", page.html);
     let object = page.field("object");
     let fields = [("subscription", "BILLING"), ("object", &*object), ("index", "1")];
-    world.send_form(&page, &action, &fields).await.has(&["a new delivery of the event was queued"]);
+    let sent = world.send_form(&page, &action, &fields).await;
+    assert_eq!(sent.page_after(), format!("{}?done=resent,new-id", Address::event("Orders", &kept)));
+    world.get(sent.location()).await.has(&["a new delivery of it is queued", "a new webhook-id"]);
 }
 
 #[tokio::test]
@@ -90,14 +92,48 @@ async fn the_record_that_is_shown_is_the_one_that_is_sent() {
     let world = world().await;
     world.log_records(&[with_payload(delivered("order-1", world.ago(10)), "newer")]);
     let page = world.get(&format!("{RECORD}&index=0")).await;
-    assert_eq!((page.field("index"), page.field("subscription")), ("0".to_owned(), "BILLING".to_owned()));
-    let (object, action) = (page.field("object"), "/console/topics/ORDERS/resend?id=order-1");
+    assert_eq!((page.field("index"), page.field("subscription")), ("0".to_owned(), "Billing".to_owned()));
+    let (object, action) = (page.field("object"), "/console/topics/Orders/resend?id=order-1");
     let send = async |index: &str| {
         let fields = [("subscription", "BILLING"), ("object", &*object), ("index", index)];
         world.send_form(&page, action, &fields).await
     };
-    send("0").await.has(&["does not say whose dead letter this is"]);
+    assert_eq!(send("0").await.page_after(), "/console/topics/Orders/events/order-1?done=resent,new-id");
     let refused = send("1").await;
     assert_eq!(refused.status, 404);
     assert!(refused.html.contains("no dead letter of this id at this place"), "{}", refused.html);
+}
+
+#[tokio::test]
+async fn a_record_has_its_state_and_is_resolved_after_a_dry_run() {
+    let world = world().await;
+    let record = format!("{RECORD}&index=0");
+    let page = world.get(&record).await;
+    page.has(&[
+        "badge bad\">open",
+        "Resolve the 2 dead letters of this object",
+        ">Orders</bdi> / <bdi>Billing",
+    ]);
+    world.write_letters("b", &json!([letter("order-3", "EndpointGone")]));
+    let (resolve, object) = ("/console/dead-letters/resolve", page.field("object"));
+    let owner = [("topic", "Orders"), ("subscription", "Billing"), ("object", &*object)];
+    let fields = [&owner[..], &[("includeFormer", "true")]].concat();
+    let preview = world.post(&record, resolve, &fields).await;
+    preview.has(&["<strong>2</strong> dead letters would be resolved"]);
+    assert_eq!(preview.field("object"), object);
+    let done = world.send_form(&preview, resolve, &[&fields[..], &[("step", "act")]].concat()).await;
+    world.get(done.location()).await.has(&["order-3"]).has_not(&["order-1", "order-2"]);
+    world.get(&record).await.has(&["badge good\">resolved"]).has_not(&["Resolve th"]);
+    world.get(&record.replace("a.json", "b.json")).await.has(&["Resolve this dead letter"]);
+}
+
+#[tokio::test]
+async fn some_open_letters_of_an_object_are_counted() {
+    let world = world().await;
+    let first = [("topic", "Orders"), ("subscription", "Billing"), ("reason", "EndpointGone")];
+    let acting = [&first[..], &[("includeFormer", "true"), ("step", "act")]].concat();
+    let list = world.get("/console/dead-letters?topic=Orders&subscription=Billing").await;
+    assert_eq!(world.send_form(&list, "/console/dead-letters/resolve", &acting).await.status, 303);
+    let page = world.get(&format!("{RECORD}&index=0")).await;
+    page.has(&["1 of the 2 dead letters of this object are open", "Resolve this dead letter"]);
 }

@@ -7,7 +7,7 @@ use ::http::{HeaderMap, header};
 use posthaste_console::PATH;
 use posthaste_core::model::Secret;
 
-use crate::serve::console::ConsoleAccess;
+use super::super::console::ConsoleAccess;
 
 /// Paths that are always answered.
 const OPERATORS_PATHS: [&str; 2] = ["/health", "/metrics"];
@@ -21,7 +21,7 @@ pub struct Operators {
 
 impl Operators {
     /// Operators show this key, or are signed in to the console where there is one.
-    pub(in crate::serve) fn new(admin_key: Secret, console: Option<Arc<ConsoleAccess>>) -> Self {
+    pub fn new(admin_key: Secret, console: Option<Arc<ConsoleAccess>>) -> Self {
         Self { admin_key, console }
     }
 

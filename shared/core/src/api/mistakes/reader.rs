@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
     }
 
     fn is_null(self) -> bool {
-        matches!(self.node.content, Content::Scalar(Value::Null))
+        matches!(self.node.content, Content::Scalar(Value::Null, _))
     }
 
     fn is_empty_in_yaml(self) -> bool {
@@ -42,21 +42,21 @@ impl<'a> Reader<'a> {
     /// The text of a scalar, if its notation allows one here.
     fn text(self) -> Option<String> {
         match &self.node.content {
-            Content::Scalar(Value::String(text)) => Some(text.clone()),
-            Content::Scalar(value @ (Value::Bool(_) | Value::Number(_)))
+            Content::Scalar(Value::String(text), _) => Some(text.clone()),
+            Content::Scalar(value @ (Value::Bool(_) | Value::Number(_)), text)
                 if self.notation == Notation::Yaml =>
             {
-                Some(value.to_string())
+                Some(text.clone().unwrap_or_else(|| value.to_string()))
             }
-            Content::Scalar(_) | Content::List(_) | Content::Object { .. } => None,
+            Content::Scalar(..) | Content::List(_) | Content::Object { .. } => None,
         }
     }
 
     /// The number or boolean that a text in YAML is where one is expected.
     fn plain(self) -> Option<Value> {
         match &self.node.content {
-            Content::Scalar(Value::String(text)) if self.notation == Notation::Yaml => plain(text),
-            Content::Scalar(_) | Content::List(_) | Content::Object { .. } => None,
+            Content::Scalar(Value::String(text), _) if self.notation == Notation::Yaml => plain(text),
+            Content::Scalar(..) | Content::List(_) | Content::Object { .. } => None,
         }
     }
 }
@@ -111,7 +111,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let read = |node| Self { node, ..self };
         match &self.node.content {
-            Content::Scalar(value) => visit_scalar(value, visitor),
+            Content::Scalar(value, _) => visit_scalar(value, visitor),
             Content::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(read))),
             Content::Object { members, .. } => {
                 let members = members.iter().map(|(name, node)| (name.as_str(), read(node)));

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
+use super::Written;
 use super::fault::{Fault, shortened};
 
 /// A value of the tree.
@@ -42,8 +43,8 @@ impl Step {
 /// The content of a node.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// No list and no object.
-    Scalar(Value),
+    /// No list and no object. The text is its characters, where they may be meant as a text.
+    Scalar(Value, Option<String>),
     List(Vec<Node>),
     /// The members by name, which may be repaired, and the names of those that were taken out.
     Object {
@@ -54,22 +55,21 @@ pub(super) enum Content {
 
 impl Node {
     /// The tree of a value.
-    pub(super) fn of(value: &Value) -> Self {
-        Self::at(Step::Root, value)
+    pub(super) fn of(written: Written) -> Self {
+        Self::at(Step::Root, written)
     }
 
-    fn at(step: Step, value: &Value) -> Self {
-        let content = match value {
-            Value::Array(items) => {
+    fn at(step: Step, written: Written) -> Self {
+        let content = match written {
+            Written::List(items) => {
                 let item = |(index, item)| Self::at(Step::Index(index), item);
-                Content::List(items.iter().enumerate().map(item).collect())
+                Content::List(items.into_iter().enumerate().map(item).collect())
             }
-            Value::Object(members) => {
-                let member =
-                    |(name, value): (&String, _)| (name.clone(), Self::at(Step::Name(name.clone()), value));
-                Content::Object { members: members.iter().map(member).collect(), removed: Vec::new() }
+            Written::Object(members) => {
+                let member = |(name, value): (String, _)| (name.clone(), Self::at(Step::Name(name), value));
+                Content::Object { members: members.into_iter().map(member).collect(), removed: Vec::new() }
             }
-            scalar => Content::Scalar(scalar.clone()),
+            Written::Scalar { value, text } => Content::Scalar(value, text),
         };
         Self { step, is_repaired: false, has_lost_word: false, content }
     }
@@ -79,7 +79,7 @@ impl Node {
         1 + match &self.content {
             Content::List(items) => items.iter().map(Self::size).sum(),
             Content::Object { members, .. } => members.iter().map(|(_, node)| node.size()).sum(),
-            Content::Scalar(_) => 0,
+            Content::Scalar(..) => 0,
         }
     }
 
@@ -147,7 +147,7 @@ impl Node {
             Content::Object { members, .. } => {
                 members.iter().find(|(name, _)| name == step).map(|(_, node)| node)
             }
-            Content::Scalar(_) => None,
+            Content::Scalar(..) => None,
         }
     }
 
@@ -157,7 +157,7 @@ impl Node {
             Content::Object { members, .. } => {
                 members.iter_mut().find(|(name, _)| name == step).map(|(_, node)| node)
             }
-            Content::Scalar(_) => None,
+            Content::Scalar(..) => None,
         }
     }
 
@@ -178,7 +178,7 @@ impl Node {
     /// Writes another word at `steps`.
     fn reword(&mut self, steps: &[String], to: &str) -> bool {
         let Some(node) = self.repaired(steps) else { return false };
-        node.content = Content::Scalar(to.into());
+        node.content = Content::Scalar(to.into(), None);
         true
     }
 
@@ -212,7 +212,7 @@ impl Node {
                 members.retain(|(name, _)| name != step);
                 removed.push(step.to_owned());
             }
-            Content::Scalar(_) => {}
+            Content::Scalar(..) => {}
         }
     }
 }

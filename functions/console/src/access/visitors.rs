@@ -1,0 +1,98 @@
+//! The check of visitors: who is signed in, and who may be.
+
+use axum::http::HeaderMap;
+use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest, Timestamp};
+use posthaste_ports::{Clock, Entropy, ObjectStore};
+use tokio::sync::Semaphore;
+
+use crate::cookie;
+use crate::session::{Session, SessionKey};
+use crate::session_key::{KeyPorts, KnownKey, SessionKeyError};
+
+/// Most wrong keys whose answers wait at once. More of them are refused at once; the right key never waits.
+const WRONG_KEYS_MAX: usize = 8;
+
+/// Most forms of sessions that have ended which are read at once. Anybody can send one.
+const LOST_FORMS_MAX: usize = 16;
+
+/// Checks visitors: those with the admin key get in.
+#[derive(Debug)]
+pub struct Access<S, C, E> {
+    /// The state bucket, which has the key of sessions.
+    pub(super) state: S,
+    pub(super) clock: C,
+    pub(super) entropy: E,
+    pub(super) admin_key: KeyDigest,
+    pub(super) session_key: KnownKey,
+    /// The answers to wrong keys that may wait at once. `None` where none waits.
+    pub(super) wrong_keys: Option<Semaphore>,
+    /// The forms of sessions that have ended which may be read at once.
+    pub(super) lost_forms: Semaphore,
+}
+
+impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
+    /// Access with the admin key of this digest.
+    pub fn new(state: S, clock: C, entropy: E, admin_key: KeyDigest) -> Self {
+        let lost_forms = Semaphore::new(LOST_FORMS_MAX);
+        let session_key = KnownKey::default();
+        Self { state, clock, entropy, admin_key, session_key, wrong_keys: None, lost_forms }
+    }
+
+    /// The same where the answer to a wrong key waits for a second. On Lambda that would be paid for.
+    #[must_use]
+    pub fn slowing_wrong_keys(self) -> Self {
+        Self { wrong_keys: Some(Semaphore::new(WRONG_KEYS_MAX)), ..self }
+    }
+
+    /// Reads the key of sessions, if there is one, so that [`Self::is_signed_in`] knows visitors from before
+    /// this process.
+    pub async fn read_session_key(&self) {
+        if let Err(error) = self.session_key.read_if_there(&self.key_ports()).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the key of console sessions was not read"
+            );
+        }
+    }
+
+    /// Whether a request comes from a visitor who is signed in, as far as this process knows the key of
+    /// sessions. It asks nobody.
+    pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
+        let now = self.clock.now();
+        self.session_key.known().is_some_and(|key| {
+            cookie::signed_in(headers)
+                .filter_map(|it| Session::parse(it, &key, now))
+                .any(|it| it.is_signed_in)
+        })
+    }
+
+    fn key_ports(&self) -> KeyPorts<'_, S, C, E> {
+        let Self { state, clock, entropy, admin_key, .. } = self;
+        KeyPorts { state, clock, entropy, admin_key }
+    }
+
+    /// The key of sessions, and the session of a request if it has one.
+    pub(super) async fn session(
+        &self,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<(SessionKey, Option<Session>), SessionKeyError> {
+        let key = self.session_key.key(&self.key_ports()).await?;
+        let found = |key: &SessionKey| cookie::values(headers).find_map(|it| Session::parse(it, key, now));
+        let session = found(&key);
+        if session.is_some() || cookie::values(headers).next().is_none() {
+            return Ok((key, session));
+        }
+        let newer = self.session_key.newer_key(&self.key_ports()).await?;
+        Ok(newer.map_or((key, None), |key| {
+            let session = found(&key);
+            (key, session)
+        }))
+    }
+
+    /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so a key
+    /// that is too short is refused here.
+    pub(super) fn opens(&self, offered: &str) -> bool {
+        offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.is_of(offered)
+    }
+}

@@ -1,0 +1,76 @@
+//! An attempt in the timeline of a delivery.
+
+use maud::{Markup, html};
+use posthaste_core::api::events::AttemptView;
+use posthaste_core::attempt::{DeadLetterReason, Outcome};
+use posthaste_core::delivery_log::Origin;
+
+use crate::shown::{foreign, foreign_cut, number, time};
+
+/// Most characters of an error, and of an endpoint, in a timeline. Answers are short: the log keeps their
+/// first bytes.
+const TEXT_CHARS_MAX: usize = 300;
+
+/// The outcome of an attempt that succeeded.
+const DELIVERED: &str = "Delivered";
+
+/// The attempt, as an item of a list.
+pub(super) fn attempt(it: &AttemptView) -> Markup {
+    html! {
+        li {
+            strong { "Attempt " (it.number) }
+            " " (time(it.at.0)) " "
+            (outcome(it))
+            @if let Some(status) = it.status { " answered " strong { (status) } }
+            @if let Some(duration) = it.duration_ms { " after " (number(duration.into())) " ms" }
+            " " span.hint { (origin(it.origin)) }
+            @if let Some(error) = &it.error { p { (foreign_cut(error, TEXT_CHARS_MAX)) } }
+            @if let Some(answer) = &it.answer { (self::answer(answer, it.answer_type.as_deref())) }
+            @if let Some(endpoint) = &it.endpoint { p.hint { "To " (foreign_cut(endpoint, TEXT_CHARS_MAX)) } }
+            @if let Some(id) = &it.webhook_id {
+                p.hint { "webhook-id " code { (foreign_cut(id, TEXT_CHARS_MAX)) } }
+            }
+        }
+    }
+}
+
+fn outcome(it: &AttemptView) -> Markup {
+    html! {
+        @if it.outcome == DELIVERED {
+            span.badge.good { (DELIVERED) }
+        } @else {
+            span.badge.bad { (foreign(&failure(it))) }
+        }
+    }
+}
+
+/// The name of a failure. Of the last attempt the log has the reason for giving up instead, so its name is
+/// that of its status.
+fn failure(it: &AttemptView) -> String {
+    let is_last = DeadLetterReason::ALL.iter().any(|reason| reason.as_str() == it.outcome);
+    if !is_last {
+        return it.outcome.clone();
+    }
+    let answered = it.status.map(|status| Outcome::Answered { status, retry_after: None });
+    answered.and_then(Outcome::name).map_or_else(|| "failed".to_owned(), |name| name.to_string())
+}
+
+const fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::First => "first attempt",
+        Origin::Retry => "retry",
+        Origin::Replay => "of a replay",
+        Origin::Resend => "sent again by its id",
+        Origin::Unknown => "of unknown origin",
+    }
+}
+
+fn answer(answer: &str, media_type: Option<&str>) -> Markup {
+    html! {
+        p.hint {
+            "Answer"
+            @if let Some(media_type) = media_type { ", " (foreign_cut(media_type, TEXT_CHARS_MAX)) }
+        }
+        pre { (foreign_cut(answer, TEXT_CHARS_MAX)) }
+    }
+}
