@@ -67,9 +67,18 @@ fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
         } @else if search.id.is_some() {
             p.empty { "Choose the topic of the event: an id is looked for in one topic." }
         } @else {
-            p.empty { "Choose a topic to see what became of its events." }
+            section.empty aria-label="Topics to choose from" {
+                p { "Choose a topic to see what became of its events:" }
+                ul { @for topic in topics.all() { li { (of_topic(search, topic)) } } }
+            }
         }
     }
+}
+
+/// The link to the same search in a topic.
+fn of_topic(search: &EventSearch, topic: &str) -> Markup {
+    let address = EventSearch { topic: Some(topic.to_owned()), ..search.clone() }.address(None);
+    html! { a href=(address) { (foreign(topic)) } }
 }
 
 fn results(search: &EventSearch, page: &RecordPage) -> Markup {

@@ -26,6 +26,11 @@ impl TopicNames {
         Ok(Self { names, has_more: page.cursor.is_some() })
     }
 
+    /// The names that the form offers.
+    pub(crate) fn all(&self) -> &[String] {
+        &self.names
+    }
+
     /// Whether there is no topic at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()

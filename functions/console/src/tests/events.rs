@@ -1,6 +1,7 @@
 //! The page of events.
 
 use posthaste_core::delivery_log::{Kind, LogResult, Record};
+use serde_json::json;
 
 use super::World;
 use super::logged::{HOSTILE, again, delivered, refused};
@@ -177,5 +178,17 @@ async fn a_status_that_no_answer_has_is_a_mistake() {
     }
     for status in ["1xx", "100", "599", "5xx"] {
         world.get(&format!("/console/events?topic=Orders&status={status}")).await.has(&[]);
+    }
+}
+
+#[tokio::test]
+async fn without_a_topic_the_page_leads_to_the_same_search_in_each() {
+    let world = World::with_billing().await;
+    world.put(&["topics", "bills"], json!({})).await;
+    let page = world.get("/console/events?result=retry").await;
+    for topic in ["bills", "Orders"] {
+        page.has(&[&format!(
+            r#"<a href="/console/events?topic={topic}&amp;result=retry"><bdi>{topic}</bdi></a>"#
+        )]);
     }
 }
