@@ -170,13 +170,14 @@ test("the page of what was deleted meanwhile says so, and asks no more", async (
 for (const width of [1280, 390]) {
   test(`the menu stands where it is on every page (${width} px)`, async () => {
     const visitor = await come({ viewport: { width, height: 844 } });
-    const box = (it) => [it.getBoundingClientRect()].map(({ x, y, width, height }) => [x, y, width, height]);
+    const box = (it) => it.getBoundingClientRect().toJSON();
     const places = async (path) => {
       await visitor.open(`/console${path}`);
       const items = await visitor.page.locator("nav[aria-label=Sections] a, header").all();
       return Promise.all(items.map((item) => item.evaluate(box)));
     };
     const first = await places("");
+    assert.ok(first[0].height < 130, `${first[0].height} px`);
     for (const path of [...SECTIONS, "/topics/orders"]) assert.deepEqual(await places(path), first, path);
     await visitor.leave();
   });
@@ -196,6 +197,7 @@ test("fields of a filter stand in line beside a mistake, and leave room for rows
   assert.equal((await rows()).length, 2, `${await rows()}`);
   await page.setViewportSize({ width: 390, height: 844 });
   await visitor.open("/console/events?topic=orders");
+  assert.equal((await rows()).length, 5, `${await rows()}`);
   const { height } = await page.locator("form.filters").boundingBox();
   assert.ok(height < 420, `${height} px`);
   await visitor.leave();

@@ -50,7 +50,7 @@ impl LinkSearch {
         html! {
             form.filters method="get" action=(Address::new(&["links"])) {
                 (field("state", "State", state.as_deref(), "").choice("(any)", &STATES))
-                (field("name", "Link, topic or subscription", self.name.as_deref(), "billing").text())
+                (field("name", "Name contains", self.name.as_deref(), "a link, topic or subscription").text())
                 div { button.primary type="submit" { "Search" } }
             }
         }
