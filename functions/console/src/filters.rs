@@ -105,7 +105,9 @@ pub(crate) fn refused(refusal: &Refusal, fields: &[&str]) -> Markup {
     let is_beside = fields.iter().any(|field| refusal.mistake(field).is_some());
     html! {
         @if is_beside {
-            div.problem role="alert" tabindex="-1" autofocus { p { "A filter cannot be used. The form says which, and why." } }
+            div.problem role="alert" tabindex="-1" autofocus {
+                p { "A filter cannot be used. The form says which, and why." }
+            }
         } @else {
             (problem(refusal))
         }

@@ -118,11 +118,13 @@ fn acknowledged(
 fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     let subscription = &plan.subscription;
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
-    let took = match request.outcome.status() {
-        Some(_) => histogram!(REQUEST_TIME, &labels),
-        None => histogram!(target: UNANSWERED, REQUEST_TIME, &labels),
+    let is_answered = request.outcome.status().is_some();
+    let time = if is_answered {
+        histogram!(REQUEST_TIME, &labels)
+    } else {
+        histogram!(target: UNANSWERED, REQUEST_TIME, &labels)
     };
-    took.record(request.took.as_secs_f64() * 1000.0);
+    time.record(request.took.as_secs_f64() * 1000.0);
     let failed = request.failures(events);
     if events > failed {
         counter!("DeliverySuccessCount", &labels).increment((events - failed) as u64);

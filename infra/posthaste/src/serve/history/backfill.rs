@@ -63,7 +63,9 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
             page.records.iter().for_each(|record| tally.note(record));
             let Some(next) = page.next else {
                 let first = if begins < from { Some(from) } else { tally.oldest };
-                first.into_iter().for_each(|first| tally.put(&self.ring, number(first)));
+                if let Some(first) = first {
+                    tally.put(&self.ring, number(first));
+                }
                 return Ok(());
             };
             tally.put(&self.ring, number(next.time) + 1);

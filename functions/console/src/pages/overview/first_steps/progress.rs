@@ -33,8 +33,8 @@ enum Logged {
     Deliveries,
 }
 
-/// The steps that are done; `None` if there was a delivery, or if the installation is not new. Where deliveries
-/// are known from the history, nobody is asked.
+/// The steps that are done; `None` if there was a delivery, or if the installation is not new. Where
+/// deliveries are known from the history, the API is not asked.
 pub(crate) async fn progress(api: &Api, recent: Option<&Recent>, now: Timestamp) -> Option<Progress> {
     if recent.is_some_and(|recent| recent.total.counts.delivered > 0) {
         return None;
