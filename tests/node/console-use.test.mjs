@@ -21,13 +21,7 @@ before(async () => {
   await server.createTopic("other", {}, endpoint.url, {});
   const { url, key } = await server.createTopic("orders", {}, endpoint.url, {});
   await server.manage("PUT", "/topics/orders/subscriptions/billing", { endpoint: { url: endpoint.url } });
-  const event = { specversion: "1.0", id: "order-1", source: "/shop", type: "com.example.order.paid" };
-  const answer = await fetch(url, {
-    method: "POST",
-    headers: { "content-type": "application/cloudevents+json", "aeg-sas-key": key },
-    body: JSON.stringify(event),
-  });
-  assert.equal(answer.status, 200);
+  await publish(url, key);
 });
 
 after(async () => {
@@ -35,6 +29,16 @@ after(async () => {
   endpoint?.stop();
   await server?.stop();
 });
+
+async function publish(url, key) {
+  const event = { specversion: "1.0", id: "order-1", source: "/shop", type: "com.example.order.paid" };
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/cloudevents+json", "aeg-sas-key": key },
+    body: JSON.stringify(event),
+  });
+  assert.equal(answer.status, 200);
+}
 
 async function come(options) {
   const visitor = await Visitor.come(browser, server, options);
@@ -233,4 +237,19 @@ test("something new is named at once, and after a mistake the focus is on what i
     assert.deepEqual(await visitor.violations(), []);
   }
   await visitor.leave();
+});
+
+test("a connection that is refused has no time of its answer, and leaves the first steps", async () => {
+  const own = await Server.start();
+  const once = { retryPolicy: { maxDeliveryAttempts: 1 } };
+  const { url, key } = await own.createTopic("orders", {}, "http://127.0.0.1:9/", once);
+  await publish(url, key);
+  const visitor = await Visitor.come(browser, own);
+  await visitor.signIn();
+  await visitor.openUntil("/console", "1 of 1 sent events failed");
+  await visitor.sees("no answer in the last hour");
+  await visitor.openUntil("/console", "No delivery has succeeded yet.");
+  assert.deepEqual(await visitor.violations(), []);
+  await visitor.leave();
+  await own.stop();
 });
