@@ -19,9 +19,6 @@ use crate::plan::{RequestKind, RequestPlan};
 /// Target of the measurements of requests without an answer, by which a recorder can leave them out.
 pub const UNANSWERED: &str = "posthaste_deliver::unanswered";
 
-/// Metric: time of a request to an endpoint.
-const REQUEST_TIME: &str = "DestinationProcessingDurationInMs";
-
 /// Posts events to endpoints.
 pub(crate) struct Attempts<P: Ports> {
     pub(crate) webhook: Arc<P::Webhook>,
@@ -120,9 +117,9 @@ fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
     let is_answered = request.outcome.status().is_some();
     let time = if is_answered {
-        histogram!(REQUEST_TIME, &labels)
+        histogram!("DestinationProcessingDurationInMs", &labels)
     } else {
-        histogram!(target: UNANSWERED, REQUEST_TIME, &labels)
+        histogram!(target: UNANSWERED, "DestinationProcessingDurationInMs", &labels)
     };
     time.record(request.took.as_secs_f64() * 1000.0);
     let failed = request.failures(events);
