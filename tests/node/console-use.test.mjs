@@ -223,16 +223,21 @@ test("on a phone a wide table has a second column in sight, and a shade where it
 test("something new is named at once, and after a mistake the focus is on what is wrong", async () => {
   const visitor = await come();
   const { page } = visitor;
-  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
+  // A browser moves the focus when it first draws the page, which may be after the page has loaded.
+  const focusIsOn = (wanted) =>
+    page.waitForFunction((name) => {
+      const { id, className } = document.activeElement;
+      return id === name || className === name;
+    }, wanted);
   for (const [path, button] of [
     ["/topics/new", "Create topic"],
     ["/topics/orders/subscriptions/new", "Show what changes"],
   ]) {
     await visitor.open(`/console${path}`);
-    assert.equal(await focused(), "name");
+    await focusIsOn("name");
     await page.getByLabel("Name of the").fill("no such name");
     await visitor.press(button);
-    assert.equal(await focused(), "problem");
+    await focusIsOn("problem");
     assert.match(await page.title(), /^Mistake: New /);
     assert.deepEqual(await visitor.violations(), []);
   }
