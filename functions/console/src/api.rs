@@ -88,7 +88,7 @@ impl Refusal {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether a change may have been made all the same: a store failed or took too long.
+    /// Whether it is unknown if a change was made: a store failed or took too long.
     pub(crate) fn is_uncertain(&self) -> bool {
         self.status >= 500
     }

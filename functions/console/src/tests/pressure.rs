@@ -74,7 +74,10 @@ async fn an_old_state_says_how_little_it_counts() {
     let world = World::signed_in().await;
     write(&world, 15_000, json!([queue()]));
     world.clock.advance(std::time::Duration::from_mins(10));
-    world.get("/console/pressure").await.has(&["stale", "The monitor has missed polls: nobody is refused"]);
+    world
+        .get("/console/pressure")
+        .await
+        .has(&["stale", "The monitor has missed polls. Until it reads again, nobody is refused"]);
     world.clock.advance(std::time::Duration::from_mins(10));
     world.get("/console/pressure").await.has(&["forgotten", "badge good\">normal", "accepted"]);
 }

@@ -16,7 +16,7 @@ use super::history;
 use super::metrics::Totals;
 use super::settings::ServeSettings;
 
-/// Who may see the pages.
+/// The check of visitors, over the embedded store.
 pub(super) type ConsoleAccess = Access<StateStore, SystemClock, SystemEntropy>;
 
 /// The console, wired.

@@ -126,7 +126,7 @@ impl Functions {
         posthaste_manage::router_beside(Arc::clone(&self.manage), others)
     }
 
-    /// Who is signed in to the console, where there is one.
+    /// The check of the console's visitors, where there is a console.
     pub(super) fn console_access(&self) -> Option<Arc<ConsoleAccess>> {
         self.console.as_ref().map(|console| Arc::clone(&console.access))
     }

@@ -69,7 +69,7 @@ impl Asked<'_> {
         self.with(&EventAsked { payload, ..self.query.clone() })
     }
 
-    /// The address of the page that leaves out so many of the newest.
+    /// The address of the page that begins after the newest `skip`.
     pub(super) fn skipping(&self, skip: usize) -> Address {
         self.with(&EventAsked { skip, ..self.query.clone() })
     }

@@ -41,7 +41,7 @@ fn subscription(progress: &Progress) -> Markup {
     step(progress.has_subscription, "Make a subscription in it, with the URL of your endpoint.", action)
 }
 
-/// What is done, or else what to do, with the button that leads there.
+/// One step: done, or with the button that leads to it.
 fn step(is_done: bool, what: &str, action: Option<(&str, String)>) -> Markup {
     html! {
         (what) " "
@@ -80,7 +80,8 @@ fn publishing(progress: &Progress) -> Markup {
 /// A request that publishes an event.
 fn command(topic: Option<&str>) -> String {
     let topic = topic.unwrap_or("orders");
-    let event = r#"{"specversion":"1.0","id":"1","source":"/first","type":"com.example.first","data":{"hello":"world"}}"#;
+    let event =
+        r#"{"specversion":"1.0","id":"1","source":"/first","type":"com.example.first","data":"hello"}"#;
     format!(
         "curl -i \"${{POSTHASTE_URL%/}}/topics/{topic}/events\" \\\n  -H \"aeg-sas-key: $KEY\" \
          -H 'content-type: application/cloudevents+json' \\\n  -d '{event}'"

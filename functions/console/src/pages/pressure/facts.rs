@@ -44,8 +44,8 @@ fn freshness(freshness: PressureFreshness) -> Markup {
         PressureFreshness::Stale => (
             "warn",
             "stale",
-            "The monitor has missed polls: nobody is refused, and delayed producers wait only the shortest \
-             delay.",
+            "The monitor has missed polls. Until it reads again, nobody is refused, and producers that wait \
+             get the shortest delay.",
         ),
         PressureFreshness::Forgotten => (
             "bad",

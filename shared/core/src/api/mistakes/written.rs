@@ -7,9 +7,9 @@ use serde_json::Value;
 pub enum Written {
     /// No list and no object.
     Scalar {
-        /// What it says by itself.
+        /// The value that the notation gives it.
         value: Value,
-        /// Its characters, where they may be meant as a text: YAML's `1.10` is a number, or the text `1.10`.
+        /// The characters, where they may be meant as a text: `1.10` in YAML is a number, or the text `1.10`.
         text: Option<String>,
     },
     /// The items in their order.

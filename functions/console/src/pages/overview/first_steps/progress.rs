@@ -25,7 +25,7 @@ pub(crate) struct Progress {
     pub(super) has_event: bool,
 }
 
-/// What the delivery log has of a topic.
+/// The most that the delivery log says about a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Logged {
     Nothing,
