@@ -3,6 +3,7 @@
 mod admission;
 mod authorize;
 mod body;
+mod completing;
 mod error;
 mod headers;
 mod idempotency;

@@ -12,11 +12,11 @@ use posthaste_core::model::{Hops, Schema, Topic, TopicName};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{Activity, FanOut, Inline, Origin, PressureReader, Registry};
 use tokio::sync::OwnedSemaphorePermit;
-use tracing::Instrument;
 
 use crate::admission::{Admission, Advice, Entered};
 use crate::authorize::{authorize, declared_tier};
 use crate::body::{self, BodyBudget};
+use crate::completing::Completing;
 use crate::error::PublishError;
 use crate::idempotency::{self, Idempotency, RequestClaim, RequestName};
 use crate::meter;
@@ -89,7 +89,7 @@ impl<P: Ports> Publish<P> {
         let received = self.receive(&topic, &head.headers, &mut body).await;
         let received = received.map_err(|error| failed(&topic.name, 1, error))?;
         let this = Arc::clone(self);
-        run_to_completion(async move { this.write(&topic, received, started).await }).await
+        Completing::new(async move { this.write(&topic, received, started).await }).await
     }
 
     /// Claims the request's name, writes its deliveries and settles the name.
@@ -200,18 +200,6 @@ impl<P: Ports> Publish<P> {
                 Input::Custom { mapping: &topic.input_mapping, made }
             }
         }
-    }
-}
-
-/// Runs work to its end, also when its client is gone: a server drops the future of such a request.
-async fn run_to_completion<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    match tokio::spawn(work.in_current_span()).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is being taken down, and this future with it.
-            Err(_) => std::future::pending().await,
-        },
     }
 }
 

@@ -82,7 +82,7 @@ async fn open(
     address: IpAddr,
 ) -> Result<Connection, SendFailure> {
     let wire = if link.is_tls {
-        let name = ServerName::try_from(link.host.clone()).map_err(|_| SendFailure::Tls)?;
+        let name = ServerName::try_from(link.host.to_string()).map_err(|_| SendFailure::Tls)?;
         let stream = tls.connect(name, stream).await.map_err(|error| {
             let cause = &error as &dyn std::error::Error;
             tracing::debug!(%link, %address, error = cause, "failed the TLS handshake");

@@ -2,8 +2,10 @@
 //! unknown.
 
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::future::poll_immediate;
 use posthaste_ports::Clock;
 
 /// The output of `work`, or `None` if it has not ended by `deadline`, a time of [`Clock::monotonic`]. Work
@@ -29,6 +31,14 @@ pub async fn timeout<T>(clock: &impl Clock, length: Duration, work: impl Future<
 /// even if what it waited for, such as a permit, became free at the same moment.
 pub async fn stop_at<T>(clock: &impl Clock, deadline: Duration, work: impl Future<Output = T>) -> Option<T> {
     let length = deadline.saturating_sub(clock.monotonic());
+    if length.is_zero() {
+        return None;
+    }
+    let mut work = pin!(work);
+    // Most work does not wait, and then it needs no timer.
+    if let Some(output) = poll_immediate(work.as_mut()).await {
+        return Some(output);
+    }
     tokio::select! {
         biased;
         () = clock.sleep(length) => None,
@@ -39,7 +49,6 @@ pub async fn stop_at<T>(clock: &impl Clock, deadline: Duration, work: impl Futur
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
-    use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
     use posthaste_core::model::Timestamp;

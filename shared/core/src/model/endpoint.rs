@@ -1,6 +1,7 @@
 //! The URL of a subscriber's endpoint and the link it belongs to.
 
 use std::fmt;
+use std::sync::Arc;
 
 use url::Url;
 
@@ -30,7 +31,14 @@ pub enum EndpointUrlError {
 /// and its port and address are allowed is decided when it is used, by
 /// [`AddressPolicy`](crate::model::AddressPolicy).
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct EndpointUrl(Url);
+pub struct EndpointUrl(Arc<Parsed>);
+
+/// What every delivery asks of its endpoint.
+#[derive(PartialEq, Eq, Hash)]
+struct Parsed {
+    url: Url,
+    link: Link,
+}
 
 /// Scheme, host and port: every endpoint on one link shares its fate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +46,7 @@ pub struct Link {
     /// Whether it is `https`.
     pub is_tls: bool,
     /// A name, or an address without brackets, in lower case.
-    pub host: String,
+    pub host: Arc<str>,
     /// The port, spelled out or the scheme's.
     pub port: u16,
 }
@@ -65,52 +73,57 @@ impl EndpointUrl {
         if url.fragment().is_some() {
             return Err(EndpointUrlError::Fragment);
         }
-        Ok(Self(url))
+        let link = link_of(&url);
+        Ok(Self(Arc::new(Parsed { url, link })))
     }
 
     /// The URL as text.
     pub fn as_str(&self) -> &str {
-        self.0.as_str()
+        self.0.url.as_str()
     }
 
     /// The URL.
     pub fn url(&self) -> &Url {
-        &self.0
+        &self.0.url
     }
 
     /// The path and query as they stand in the request line.
     pub fn path_and_query(&self) -> &str {
-        &self.0[url::Position::BeforePath..url::Position::AfterQuery]
+        &self.0.url[url::Position::BeforePath..url::Position::AfterQuery]
     }
 
     /// The URL without its query, which may hold a token.
     pub fn without_query(&self) -> &str {
-        &self.0[..url::Position::AfterPath]
+        &self.0.url[..url::Position::AfterPath]
     }
 
     /// Whether its query holds an access token, so that no cache on the way may store its requests.
     /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#32-uri-query-parameter>
     pub fn has_access_token(&self) -> bool {
-        self.0.query_pairs().any(|(name, _)| name == "access_token")
+        self.0.url.query_pairs().any(|(name, _)| name == "access_token")
     }
 
     /// The link it belongs to.
     pub fn link(&self) -> Link {
-        let host = match self.0.host() {
-            Some(url::Host::Domain(name)) => name.to_owned(),
-            Some(url::Host::Ipv4(address)) => address.to_string(),
-            Some(url::Host::Ipv6(address)) => address.to_string(),
-            // An http(s) URL always has a host; the parser refuses one without.
-            None => String::new(),
-        };
-        Link { is_tls: self.0.scheme() == "https", host, port: self.0.port_or_known_default().unwrap_or(443) }
+        self.0.link.clone()
     }
+}
+
+fn link_of(url: &Url) -> Link {
+    let host = match url.host() {
+        Some(url::Host::Domain(name)) => name.into(),
+        Some(url::Host::Ipv4(address)) => address.to_string().into(),
+        Some(url::Host::Ipv6(address)) => address.to_string().into(),
+        // An http(s) URL always has a host; the parser refuses one without.
+        None => "".into(),
+    };
+    Link { is_tls: url.scheme() == "https", host, port: url.port_or_known_default().unwrap_or(443) }
 }
 
 impl fmt::Debug for EndpointUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A query may carry a token, so only what names the endpoint is shown.
-        write!(f, "{}{}", self.link(), self.0.path())
+        write!(f, "{}{}", self.link(), self.0.url.path())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::model::limits::NAME_BYTES_MAX;
 
@@ -26,19 +27,24 @@ macro_rules! name {
         $(#[$doc])*
         /// Guaranteed `[A-Za-z0-9][A-Za-z0-9-]{0,63}` and not reserved. Case is kept as written; whoever
         /// looks one up compares [`folded`](Self::folded) forms.
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         #[serde(try_from = "String")]
-        pub struct $type(String);
+        pub struct $type(Arc<str>);
 
         impl $type {
             /// Parses a name.
             pub fn parse(text: &str) -> Result<Self, NameError> {
-                check(text).map(|()| Self(text.to_owned()))
+                check(text).map(|()| Self(text.into()))
             }
 
             /// The name as written.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+
+            /// The name as written, shared.
+            pub fn shared(&self) -> Arc<str> {
+                Arc::clone(&self.0)
             }
 
             /// The form in which names are compared and stored: lower case.
@@ -59,6 +65,12 @@ macro_rules! name {
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 
