@@ -1,11 +1,10 @@
 //! Receives messages: each becomes a job of its own or is moved, and events that need no attempt are judged.
 
 use std::collections::BTreeSet;
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{self, StreamExt};
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
@@ -22,8 +21,9 @@ use posthaste_services::{DrainMeter, Registry, RegistryError, stop_at};
 use crate::invocation::{Invocation, Job, MessageHandle};
 use crate::settle::replace::replace;
 
-/// Messages that are read side by side: as many topics are looked up at once.
-const READ_AT_ONCE_MAX: usize = 32;
+/// Messages that are read side by side: as many topics are looked up at once. Up to this number `join_all`
+/// keeps them in one piece of memory, and a batch has ten.
+const READ_AT_ONCE_MAX: usize = 30;
 
 /// Receives messages.
 pub(crate) struct Receiver<P: Ports> {
@@ -41,13 +41,14 @@ impl<P: Ports> Receiver<P> {
     /// its neighbours. Messages are read side by side, so that a topic that is not cached does not delay the
     /// others. The order stays.
     pub(crate) async fn receive(&self, invocation: &Invocation, batch: Vec<ReceivedMessage>) -> Vec<Job> {
-        let receive =
-            |(index, message)| async move { Some((index, self.receive_one(invocation, message).await?)) };
-        let jobs =
-            stream::iter(batch.into_iter().enumerate()).map(receive).buffer_unordered(READ_AT_ONCE_MAX);
-        let mut jobs: Vec<_> = jobs.filter_map(ready).collect().await;
-        jobs.sort_unstable_by_key(|(index, _)| *index);
-        jobs.into_iter().map(|(_, job)| job).collect()
+        let mut jobs = Vec::with_capacity(batch.len());
+        let mut messages = batch.into_iter();
+        while messages.len() > 0 {
+            let some = messages.by_ref().take(READ_AT_ONCE_MAX);
+            let read = join_all(some.map(|message| self.receive_one(invocation, message))).await;
+            jobs.extend(read.into_iter().flatten());
+        }
+        jobs
     }
 
     /// The job of a message, unless it was moved or is handed back.

@@ -69,8 +69,15 @@ impl<P: Ports> Sender<P> {
         let links = by_link(requests);
         let share = share(links.len(), self.requests_per_link_start);
         let send = |request| self.send(invocation, request, settle);
-        let link = |requests| stream::iter(requests).for_each_concurrent(share, send);
-        stream::iter(links).for_each_concurrent(None, link).await;
+        let link = async |requests: Vec<RequestPlan>| match <[RequestPlan; 1]>::try_from(requests) {
+            // Most invocations make one request, which needs no bookkeeping.
+            Ok([request]) => send(request).await,
+            Err(requests) => stream::iter(requests).for_each_concurrent(share, send).await,
+        };
+        match <[Vec<RequestPlan>; 1]>::try_from(links) {
+            Ok([requests]) => link(requests).await,
+            Err(links) => stream::iter(links).for_each_concurrent(None, link).await,
+        }
     }
 
     /// Makes a planned request, or several where a batch is split. A panic costs the messages of this

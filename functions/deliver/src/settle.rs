@@ -37,11 +37,11 @@ pub(crate) struct Settler<P: Ports> {
 pub(crate) struct Settling<'a, P: Ports> {
     settler: &'a Settler<P>,
     /// The way of messages with records into their group.
-    recorded: mpsc::Sender<Recorded>,
+    recorded: mpsc::Sender<Box<Recorded>>,
 }
 
 /// The messages that are settled in groups.
-pub(crate) struct ToGather(mpsc::Receiver<Recorded>);
+pub(crate) struct ToGather(mpsc::Receiver<Box<Recorded>>);
 
 impl<P: Ports> Settle for Settling<'_, P> {
     /// Disables the subscription if its endpoint is gone, notes the verdicts, and settles the messages that
@@ -76,7 +76,12 @@ impl<P: Ports> Settling<'_, P> {
 
     async fn complete_all(&self, invocation: &Invocation, messages: Vec<(usize, Vec<EntryVerdict>)>) {
         let complete = |(job, verdicts)| self.complete(invocation, job, verdicts);
-        stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, complete).await;
+        match <[_; 1]>::try_from(messages) {
+            Ok([message]) => complete(message).await,
+            Err(messages) => {
+                stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, complete).await;
+            }
+        }
     }
 
     /// Settles a message whose events all have a verdict, or leaves it to a group if it has records. It joins
@@ -87,7 +92,7 @@ impl<P: Ports> Settling<'_, P> {
         let ending = ender.prepare(invocation, Complete { job, verdicts }).await;
         if !records.is_empty() {
             // There is room for each message, and the groups are gathered for as long as this exists.
-            let _ = self.recorded.send(Recorded { job, ending, records }).await;
+            let _ = self.recorded.send(Box::new(Recorded { job, ending, records })).await;
         } else if let Some(ending) = ending {
             ender.end(invocation, ending).await;
         }

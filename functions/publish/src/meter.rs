@@ -16,7 +16,7 @@ use posthaste_core::pressure::Tier;
 /// the time it took, the tarpit's wait included.
 pub(crate) fn published(topic: &TopicName, events: usize, matched: usize, took: Duration) {
     count("PublishSuccessCount", topic, events);
-    metrics::histogram!("PublishSuccessLatencyInMs", "topic" => topic.as_str().to_owned())
+    metrics::histogram!("PublishSuccessLatencyInMs", "topic" => topic.shared())
         .record(took.as_secs_f64() * 1000.0);
     if matched > 0 {
         count("MatchedEventCount", topic, matched);
@@ -42,9 +42,9 @@ pub(crate) fn failed(topic: &TopicName, events: usize) {
 }
 
 fn count(metric: &'static str, topic: &TopicName, events: usize) {
-    metrics::counter!(metric, "topic" => topic.as_str().to_owned()).increment(events as u64);
+    metrics::counter!(metric, "topic" => topic.shared()).increment(events as u64);
 }
 
 fn count_of_tier(metric: &'static str, topic: &TopicName, tier: Tier) {
-    metrics::counter!(metric, "topic" => topic.as_str().to_owned(), "tier" => tier.as_str()).increment(1);
+    metrics::counter!(metric, "topic" => topic.shared(), "tier" => tier.as_str()).increment(1);
 }

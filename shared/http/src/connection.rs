@@ -35,7 +35,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Begins HTTP on a connected stream.
-    pub(crate) async fn open(wire: Wire, address: IpAddr) -> hyper::Result<Self> {
+    /// Boxed, because it has a kilobyte and moves in and out of the pool.
+    pub(crate) async fn open(wire: Wire, address: IpAddr) -> hyper::Result<Box<Self>> {
         let was_heard = Arc::new(AtomicBool::new(false));
         let heard = was_heard.clone();
         let note = move |read: &[u8]| {
@@ -47,7 +48,7 @@ impl Connection {
         let io = TokioIo::new(Listening::new(wire, Box::new(note)));
         let (sender, driver) =
             http1::Builder::new().max_buf_size(RESPONSE_HEAD_BYTES_MAX).handshake(io).await?;
-        Ok(Self { sender, driver, is_over: false, was_heard, address })
+        Ok(Box::new(Self { sender, driver, is_over: false, was_heard, address }))
     }
 
     /// True if any byte of an answer to the last request came.
@@ -82,13 +83,13 @@ impl Connection {
 
 /// A request on its connection, apart from the waiting for its answer: so it can go on when that ends.
 pub(crate) struct Exchange {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Box<Connection>,
     answer: Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>,
 }
 
 impl Exchange {
     /// Begins to send a request.
-    pub(crate) fn begin(mut connection: Connection, request: Request<SlicesBody>) -> Self {
+    pub(crate) fn begin(mut connection: Box<Connection>, request: Request<SlicesBody>) -> Self {
         connection.was_heard.store(false, Ordering::Relaxed);
         let answer = Box::pin(connection.sender.send_request(request));
         Self { connection, answer }

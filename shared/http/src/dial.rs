@@ -49,7 +49,7 @@ pub(crate) async fn dial<C: Clock>(
     clock: &C,
     link: &Link,
     addresses: &[IpAddr],
-) -> Result<Connection, SendFailure> {
+) -> Result<Box<Connection>, SendFailure> {
     let mut race = Race::new(clock, addresses, |address| connect(address, link.port));
     let mut failure = SendFailure::Socket;
     while let Some((address, stream)) = race.next_connected().await {
@@ -80,7 +80,7 @@ async fn open(
     link: &Link,
     stream: TcpStream,
     address: IpAddr,
-) -> Result<Connection, SendFailure> {
+) -> Result<Box<Connection>, SendFailure> {
     let wire = if link.is_tls {
         let name = ServerName::try_from(link.host.to_string()).map_err(|_| SendFailure::Tls)?;
         let stream = tls.connect(name, stream).await.map_err(|error| {

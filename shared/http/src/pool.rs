@@ -32,7 +32,7 @@ struct State {
 }
 
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Pool {
     }
 
     /// The last used connection that is fit for a request that was validated for `addresses`.
-    pub(crate) fn take(&self, link: &Link, addresses: &[IpAddr], now: Duration) -> Option<Connection> {
+    pub(crate) fn take(&self, link: &Link, addresses: &[IpAddr], now: Duration) -> Option<Box<Connection>> {
         loop {
             // A connection that is not fit is dropped, and so closed, outside the lock.
             let mut idle = self.state.lock().pop(link)?;
@@ -59,7 +59,7 @@ impl Pool {
     }
 
     /// Keeps a usable connection, or closes it where there are enough.
-    pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Connection, clock: &C) {
+    pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Box<Connection>, clock: &C) {
         let mut state = self.state.lock();
         if state.total >= self.total_max || self.per_link_max == 0 {
             return;

@@ -8,6 +8,7 @@
 mod change;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -50,6 +51,9 @@ pub struct LinkHealth<S, C> {
 #[derive(Debug, Default)]
 struct Shared {
     shards: Mutex<[Known; LINK_SHARDS]>,
+    /// Whether any part knows a target that is not well. As a rule none does, and then no delivery has to
+    /// find its part.
+    is_any_failing: AtomicBool,
     reads: SingleFlight<Result<(), Arc<LinksError>>>,
 }
 
@@ -81,6 +85,9 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// The decision about a delivery to a target. The store is read only if the target is suspected, or known
     /// to be failing, and the knowledge is some seconds old.
     pub async fn decide(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
+        if !is_suspected && !self.is_any_failing() {
+            return CircuitDecision::Open;
+        }
         let index = shard_index(target.link());
         let known = self.known(index);
         let gate = self.gate_of(&known, target);
@@ -121,6 +128,9 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// success of a target that is known to be healthy costs no request.
     pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
         let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
+        if !self.is_any_failing() && seen.iter().all(|(_, seen)| matches!(seen, Observation::Succeeded)) {
+            return Ok(Vec::new());
+        }
         let index = shard_index(first.link());
         let (known, now) = (self.known(index), self.clock.now());
         // One more success is no news of a target that is healthy, or known to answer again.
@@ -233,6 +243,10 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(())
     }
 
+    fn is_any_failing(&self) -> bool {
+        self.shared.is_any_failing.load(Ordering::Relaxed)
+    }
+
     fn known(&self, index: usize) -> Known {
         self.shared.shards.lock()[index % LINK_SHARDS].clone()
     }
@@ -244,6 +258,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         if known.times == times {
             let checked_at = Some(self.clock.monotonic());
             *known = Known { shard, etag, checked_at, is_blind: false, times: times + 1 };
+            let is_any_failing = shards.iter().any(|known| !known.shard.is_empty());
+            self.shared.is_any_failing.store(is_any_failing, Ordering::Relaxed);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Work with a deadline by the clock port. Work that does not end in time is dropped, and its last effect is
 //! unknown.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::poll_immediate;
 use posthaste_ports::Clock;
 
 /// The output of `work`, or `None` if it has not ended by `deadline`, a time of [`Clock::monotonic`]. Work
@@ -34,22 +34,28 @@ pub async fn stop_at<T>(clock: &impl Clock, deadline: Duration, work: impl Futur
     if length.is_zero() {
         return None;
     }
-    let mut work = pin!(work);
-    // Most work does not wait, and then it needs no timer.
-    if let Some(output) = poll_immediate(work.as_mut()).await {
-        return Some(output);
-    }
-    tokio::select! {
-        biased;
-        () = clock.sleep(length) => None,
-        output = work => Some(output),
-    }
+    let (mut work, mut end, mut has_waited) = (pin!(work), pin!(clock.sleep(length)), false);
+    poll_fn(|cx| {
+        if has_waited && end.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(output) = work.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        // Most work does not wait, and then it needs no timer.
+        if !has_waited {
+            has_waited = true;
+            return end.as_mut().poll(cx).map(|()| None);
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
-    use std::task::{Context, Poll, Waker};
+    use std::task::{Context, Waker};
 
     use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;

@@ -114,7 +114,7 @@ fn acknowledged(
 /// Counts a request, answered or not. The counts are of events, as in Event Grid.
 fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     let subscription = &plan.subscription;
-    let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
+    let labels = [("topic", subscription.topic.shared()), ("subscription", subscription.name.shared())];
     let is_answered = request.outcome.status().is_some();
     let time = if is_answered {
         histogram!("DestinationProcessingDurationInMs", &labels)

@@ -71,7 +71,7 @@ impl Group {
 pub(super) fn groups<C: Clock>(
     clock: C,
     gathering: Duration,
-    messages: mpsc::Receiver<Recorded>,
+    messages: mpsc::Receiver<Box<Recorded>>,
 ) -> impl Stream<Item = Group> {
     stream::unfold((clock, messages), move |(clock, mut messages)| async move {
         let group = next_group(&clock, gathering, &mut messages).await?;
@@ -82,15 +82,15 @@ pub(super) fn groups<C: Clock>(
 async fn next_group(
     clock: &impl Clock,
     gathering: Duration,
-    messages: &mut mpsc::Receiver<Recorded>,
+    messages: &mut mpsc::Receiver<Box<Recorded>>,
 ) -> Option<Group> {
     let mut group = Group::default();
-    group.push(messages.recv().await?);
+    group.push(*messages.recv().await?);
     let gathered = async {
         while !group.is_full()
             && let Some(message) = messages.recv().await
         {
-            group.push(message);
+            group.push(*message);
         }
     };
     timeout(clock, gathering, gathered).await;

@@ -1,15 +1,16 @@
 //! The series of the process: those of each topic in a recorder of their own, so that they can be forgotten
 //! with it, and no more in all than [`SERIES_MAX`]. The exporter itself forgets nothing by name.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 use parking_lot::Mutex;
+use posthaste_deliver::UNANSWERED;
 
 use super::exposition;
 use super::totals::Totals;
@@ -43,21 +44,44 @@ struct State {
     others: Part,
     /// Series by topic, in lower case.
     topics: BTreeMap<String, Part>,
-    count: usize,
+    counters: Handles<Counter>,
+    gauges: Handles<Gauge>,
+    histograms: Handles<Times>,
 }
 
 /// Some of the series, in a recorder of their own.
 struct Part {
     recorder: PrometheusRecorder,
-    keys: HashSet<Key>,
     /// True if something was measured since the series were shown last.
-    is_touched: bool,
+    is_touched: Arc<AtomicBool>,
+}
+
+/// The handles of all series of one kind: every delivery asks for several.
+type Handles<T> = HashMap<Key, Handle<T>>;
+
+struct Handle<T> {
+    series: T,
+    is_touched: Arc<AtomicBool>,
+}
+
+/// The two handles of a histogram.
+#[derive(Clone)]
+struct Times {
+    series: Histogram,
+    /// Adds to the sum over all labels, too, if there is one.
+    summed: Histogram,
 }
 
 impl Series {
     /// An empty set for at most `series_max` series.
     pub fn new(series_max: usize) -> Result<Self, BuildError> {
-        let state = State { others: Part::new()?, topics: BTreeMap::new(), count: 0 };
+        let state = State {
+            others: Part::new()?,
+            topics: BTreeMap::new(),
+            counters: Handles::default(),
+            gauges: Handles::default(),
+            histograms: Handles::default(),
+        };
         Ok(Self(Arc::new(Shared { series_max, totals: Arc::default(), state: Mutex::new(state) })))
     }
 
@@ -76,16 +100,12 @@ impl Series {
     /// waits for it.
     fn to_show(&self, is_there: impl Fn(&str) -> bool) -> Vec<PrometheusHandle> {
         let mut state = self.0.state.lock();
-        state.topics.retain(|topic, part| part.is_touched || is_there(topic));
-        state.count =
-            state.others.keys.len() + state.topics.values().map(|part| part.keys.len()).sum::<usize>();
-        let State { others, topics, .. } = &mut *state;
-        let parts = std::iter::once(others).chain(topics.values_mut());
-        let show = |part: &mut Part| {
-            part.is_touched = false;
+        state.forget_topics(is_there);
+        let show = |part: &Part| {
+            part.is_touched.store(false, Ordering::Relaxed);
             part.recorder.handle()
         };
-        parts.map(show).collect()
+        std::iter::once(&state.others).chain(state.topics.values()).map(show).collect()
     }
 
     /// Keeps histograms small. Call it from time to time.
@@ -97,33 +117,65 @@ impl Series {
         handles.iter().for_each(PrometheusHandle::run_upkeep);
     }
 
-    /// Registers a series where it belongs; `None` where there are too many.
-    fn register<T>(&self, key: &Key, register: impl FnOnce(&PrometheusRecorder) -> T) -> Option<T> {
-        let topic = key.labels().find(|label| label.key() == TOPIC).map(metrics::Label::value);
-        let topic = topic.map(str::to_ascii_lowercase);
+    /// The handle of a series, which is registered where it belongs if it is new; `None` where there are too
+    /// many.
+    fn handle<T: Clone>(
+        &self,
+        key: &Key,
+        kind: fn(&mut State) -> &mut Handles<T>,
+        register: impl FnOnce(&PrometheusRecorder) -> T,
+    ) -> Option<T> {
         let mut state = self.0.state.lock();
-        let State { others, topics, count } = &mut *state;
-        let part = topic.as_ref().map_or(Some(&*others), |topic| topics.get(topic));
-        if !part.is_some_and(|part| part.keys.contains(key)) {
-            if *count >= self.0.series_max {
-                others.recorder.register_counter(&Key::from_static_name(REFUSED), &METADATA).increment(1);
-                return None;
-            }
-            *count += 1;
+        if let Some(known) = kind(&mut state).get(key) {
+            known.is_touched.store(true, Ordering::Relaxed);
+            return Some(known.series.clone());
         }
-        let part = match topic {
-            None => others,
-            Some(topic) => match topics.entry(topic) {
-                Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => entry.insert(Part::new().ok()?),
-            },
-        };
-        part.is_touched = true;
-        if !part.keys.contains(key) {
-            part.keys.insert(key.clone());
+        if state.count() >= self.0.series_max {
+            let refused = Key::from_static_name(REFUSED);
+            state.others.recorder.register_counter(&refused, &METADATA).increment(1);
+            return None;
         }
-        Some(register(&part.recorder))
+        let part = state.part(key)?;
+        let (series, is_touched) = (register(&part.recorder), Arc::clone(&part.is_touched));
+        is_touched.store(true, Ordering::Relaxed);
+        let handle = Handle { series: series.clone(), is_touched };
+        kind(&mut state).insert(key.clone(), handle);
+        Some(series)
     }
+}
+
+impl State {
+    fn count(&self) -> usize {
+        self.counters.len() + self.gauges.len() + self.histograms.len()
+    }
+
+    /// The part of a series. `None` if it cannot be made.
+    fn part(&mut self, key: &Key) -> Option<&Part> {
+        let Some(topic) = topic_of(key) else { return Some(&self.others) };
+        if !self.topics.contains_key(&topic) {
+            self.topics.insert(topic.clone(), Part::new().ok()?);
+        }
+        self.topics.get(&topic)
+    }
+
+    /// Forgets topics that `is_there` denies, if nothing was measured since they were shown.
+    fn forget_topics(&mut self, is_there: impl Fn(&str) -> bool) {
+        let before = self.topics.len();
+        self.topics.retain(|topic, part| part.is_touched.load(Ordering::Relaxed) || is_there(topic));
+        if self.topics.len() == before {
+            return;
+        }
+        let topics = &self.topics;
+        let is_kept = |key: &Key| topic_of(key).is_none_or(|topic| topics.contains_key(&topic));
+        self.counters.retain(|key, _| is_kept(key));
+        self.gauges.retain(|key, _| is_kept(key));
+        self.histograms.retain(|key, _| is_kept(key));
+    }
+}
+
+/// The topic of a series, in lower case.
+fn topic_of(key: &Key) -> Option<String> {
+    key.labels().find(|label| label.key() == TOPIC).map(Label::value).map(str::to_ascii_lowercase)
 }
 
 /// Metadata that the exporter's interface needs and its code does not read.
@@ -133,7 +185,7 @@ impl Part {
     fn new() -> Result<Self, BuildError> {
         let milliseconds = Matcher::Suffix("InMs".to_owned());
         let builder = PrometheusBuilder::new().set_buckets_for_metric(milliseconds, &MILLISECONDS_BUCKETS)?;
-        Ok(Self { recorder: builder.build_recorder(), keys: HashSet::new(), is_touched: false })
+        Ok(Self { recorder: builder.build_recorder(), is_touched: Arc::default() })
     }
 }
 
@@ -146,17 +198,29 @@ impl Recorder for Series {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
-        let counter = self.register(key, |recorder| recorder.register_counter(key, metadata));
-        self.0.totals.counter(key.name(), counter.unwrap_or_else(Counter::noop))
+        let totals = &self.0.totals;
+        let register = |recorder: &PrometheusRecorder| {
+            totals.counter(key.name(), recorder.register_counter(key, metadata))
+        };
+        let counter = self.handle(key, |state| &mut state.counters, register);
+        counter.unwrap_or_else(|| totals.counter(key.name(), Counter::noop()))
     }
 
     fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
-        self.register(key, |recorder| recorder.register_gauge(key, metadata)).unwrap_or_else(Gauge::noop)
+        let register = |recorder: &PrometheusRecorder| recorder.register_gauge(key, metadata);
+        self.handle(key, |state| &mut state.gauges, register).unwrap_or_else(Gauge::noop)
     }
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
-        let histogram = self.register(key, |recorder| recorder.register_histogram(key, metadata));
-        self.0.totals.histogram(key.name(), metadata, histogram.unwrap_or_else(Histogram::noop))
+        let times = |series: Histogram| {
+            let summed = self.0.totals.histogram(key.name(), series.clone());
+            Times { series, summed }
+        };
+        let register = |recorder: &PrometheusRecorder| times(recorder.register_histogram(key, metadata));
+        let known = self.handle(key, |state| &mut state.histograms, register);
+        let Times { series, summed } = known.unwrap_or_else(|| times(Histogram::noop()));
+        // A request without an answer has no time of its answer.
+        if metadata.target() == UNANSWERED { series } else { summed }
     }
 }
 

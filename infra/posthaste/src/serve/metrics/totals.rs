@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use metrics::{Counter, CounterFn, Histogram, HistogramFn, Metadata};
+use metrics::{Counter, CounterFn, Histogram, HistogramFn};
 use posthaste_console::history::{ANSWER_BUCKETS, Answers, Counts, count};
-use posthaste_deliver::UNANSWERED;
 
 /// The sums, as they grow.
 #[derive(Debug)]
@@ -69,15 +68,9 @@ impl Totals {
         Counter::from_arc(Arc::new(Summed { series, totals: Arc::clone(self), sum }))
     }
 
-    /// A histogram that is also added up, if its metric is. A request without an answer has no time of its
-    /// answer.
-    pub(super) fn histogram(
-        self: &Arc<Self>,
-        name: &str,
-        metadata: &Metadata<'_>,
-        series: Histogram,
-    ) -> Histogram {
-        if name != "DestinationProcessingDurationInMs" || metadata.target() == UNANSWERED {
+    /// A histogram that is also added up, if its metric is.
+    pub(super) fn histogram(self: &Arc<Self>, name: &str, series: Histogram) -> Histogram {
+        if name != "DestinationProcessingDurationInMs" {
             return series;
         }
         Histogram::from_arc(Arc::new(AddedUp { series, totals: Arc::clone(self) }))
@@ -121,6 +114,8 @@ impl HistogramFn for AddedUp {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_deliver::UNANSWERED;
+
     use super::*;
     use crate::serve::metrics::Series;
 
