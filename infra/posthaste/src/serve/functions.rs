@@ -1,7 +1,9 @@
 //! Every function with its poller or schedule, and the one HTTP router.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use axum::Router;
@@ -29,7 +31,7 @@ use super::schedule::every;
 use super::settings::ServeSettings;
 
 /// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before the
-/// deadline. Measured on two cores: two loops deliver more than one, and four no more than two.
+/// deadline. There is a loop for each core: on two cores, two loops deliver more than one, and four no more.
 const DELIVERIES: PollSettings = PollSettings {
     queue: QueueName::Deliveries,
     batch_max: 10,
@@ -133,7 +135,8 @@ impl Functions {
 
     /// Starts the pollers and the schedules.
     pub(super) fn spawn_work(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
-        self.spawn_poller(tasks, stop, DELIVERIES, &self.deliver);
+        let loops = available_parallelism().map_or(DELIVERIES.loops, NonZeroUsize::get);
+        self.spawn_poller(tasks, stop, PollSettings { loops, ..DELIVERIES }, &self.deliver);
         self.spawn_poller(tasks, stop, DEAD_LETTERS, &self.dead_letters);
         self.spawn_poller(tasks, stop, REDRIVE, &self.redrive);
         self.spawn_poller(tasks, stop, RECORDS, &self.record);

@@ -4,6 +4,8 @@
 //! A poller does not wait for the function before it receives again. The queue itself bounds the messages in
 //! flight: `receive` waits while the bound is reached.
 
+mod invocations;
+
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -12,8 +14,11 @@ use std::time::Duration;
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
 use posthaste_core::model::SQS_BATCH_ENTRIES_MAX;
 use posthaste_ports::{BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
+use posthaste_services::catch_panic::catch_panic;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use invocations::Invocations;
 
 /// The visibility timeout as a multiple of the function's, as AWS asks for with an event source mapping.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
@@ -96,27 +101,17 @@ where
     C: Clock,
 {
     async fn run<H: Handler>(self, handler: Arc<H>, stop: CancellationToken) {
-        let mut invocations = JoinSet::new();
+        let mut under_way = Invocations::default();
         while !stop.is_cancelled() {
-            let batch = self.gather(&stop).await;
+            under_way.fewer_than(self.settings.invocations_max).await;
+            let batch = under_way.beside(self.gather(&stop)).await;
             if !batch.is_empty() {
                 let deadline = self.clock.monotonic() + self.settings.timeout;
-                let source = self.clone();
-                let handler = Arc::clone(&handler);
-                invocations.spawn(async move { source.invoke(&*handler, batch, deadline).await });
-            }
-            while let Some(ended) = invocations.try_join_next() {
-                self.note(ended);
-            }
-            while invocations.len() >= self.settings.invocations_max {
-                if let Some(ended) = invocations.join_next().await {
-                    self.note(ended);
-                }
+                let (source, handler) = (self.clone(), Arc::clone(&handler));
+                under_way.begin(async move { source.invoke(&*handler, batch, deadline).await });
             }
         }
-        while let Some(ended) = invocations.join_next().await {
-            self.note(ended);
-        }
+        under_way.fewer_than(1).await;
     }
 
     /// Receives until the batch is full or its window is over.
@@ -155,10 +150,16 @@ where
         }
     }
 
+    /// A panic loses its batch: the messages come back after their visibility timeout.
     async fn invoke<H: Handler>(&self, handler: &H, batch: Vec<ReceivedMessage>, deadline: Duration) {
         let settled_by = |it: &ReceivedMessage| (it.id.clone(), it.receipt.clone(), it.receive_count);
         let received: Vec<_> = batch.iter().map(settled_by).collect();
-        let BatchResponse { failures } = handler.handle(batch, deadline).await;
+        let Ok(BatchResponse { failures }) = catch_panic(handler.handle(batch, deadline)).await else {
+            tracing::error!(
+                queue = %self.settings.queue, "an invocation failed, its messages come back"
+            );
+            return;
+        };
         for (id, receipt, receive_count) in received {
             // The receipt of a message that the function has settled itself is stale, which is no error.
             let settled = if failures.contains(&id) {
@@ -174,15 +175,6 @@ where
                     "message left to its visibility timeout"
                 );
             }
-        }
-    }
-
-    /// A panic loses its batch: the messages come back after their visibility timeout.
-    fn note(&self, ended: Result<(), tokio::task::JoinError>) {
-        if let Err(error) = ended {
-            tracing::error!(
-                queue = %self.settings.queue, %error, "an invocation failed, its messages come back"
-            );
         }
     }
 }

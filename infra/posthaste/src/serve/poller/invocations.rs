@@ -1,0 +1,57 @@
+//! The invocations of one loop that are under way.
+//!
+//! The loop itself drives the last of them while it waits for more messages. So a message that comes alone is
+//! worked on where it was received, without a change of the thread. An invocation that is not over when the
+//! next begins goes on as a task of its own.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+
+use futures_util::future::{Either, select};
+use tokio::task::JoinSet;
+
+/// The invocations of one loop. Dropping this drops them.
+#[derive(Default)]
+pub(super) struct Invocations {
+    own: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    others: JoinSet<()>,
+}
+
+impl Invocations {
+    /// Begins an invocation, which must not panic. It is driven by the next call of another method.
+    pub(super) fn begin(&mut self, invocation: impl Future<Output = ()> + Send + 'static) {
+        if let Some(before) = self.own.replace(Box::pin(invocation)) {
+            self.others.spawn(before);
+        }
+    }
+
+    /// Waits for `work`, and drives the last invocation meanwhile. The invocation comes first: the work may be
+    /// ready again and again.
+    pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        while self.others.try_join_next().is_some() {}
+        let work = pin!(work);
+        let Some(own) = self.own.as_mut() else { return work.await };
+        match select(own, work).await {
+            Either::Left(((), work)) => {
+                self.own = None;
+                work.await
+            }
+            Either::Right((done, _)) => done,
+        }
+    }
+
+    /// Waits until fewer than so many are under way.
+    pub(super) async fn fewer_than(&mut self, count: usize) {
+        while self.others.len() + usize::from(self.own.is_some()) >= count {
+            match self.own.as_mut() {
+                None => drop(self.others.join_next().await),
+                Some(own) => {
+                    tokio::select! {
+                        () = own.as_mut() => self.own = None,
+                        Some(_) = self.others.join_next() => {}
+                    }
+                }
+            }
+        }
+    }
+}
