@@ -27,3 +27,10 @@ pub(crate) struct Circuit<P: Ports> {
     pub(crate) entropy: P::Entropy,
     pub(crate) counts: WorkerCounts,
 }
+
+impl<P: Ports> Circuit<P> {
+    /// Whether nothing is known that would keep any request from being sent, as it is nearly always.
+    fn is_all_well(&self) -> bool {
+        !self.links.is_any_failing() && self.counts.pauses.is_empty()
+    }
+}

@@ -211,4 +211,17 @@ mod tests {
         check(|deliver| deliver.handle(Vec::new(), Duration::ZERO));
         check(Deliver::hear_late_answers);
     }
+
+    /// An invocation is one piece of memory, which is made, moved and freed for each message that comes alone.
+    /// What is rare is boxed, so that it takes no room in it.
+    #[test]
+    fn an_invocation_is_small() {
+        const BYTES_MAX: usize = 4500;
+        fn check<T>(make: impl Fn(&'static Deliver<TestPorts>) -> T) -> usize {
+            drop(make);
+            size_of::<T>()
+        }
+        let bytes = check(|deliver| deliver.handle(Vec::new(), Duration::ZERO));
+        assert!(bytes <= BYTES_MAX, "{bytes}");
+    }
 }

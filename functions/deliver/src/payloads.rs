@@ -55,6 +55,10 @@ impl<P: Ports> PayloadReader<P> {
         if let Some(texts) = texts {
             return Payloads { texts, held: None };
         }
+        Box::pin(self.read_stored(payloads, end)).await
+    }
+
+    async fn read_stored(&self, payloads: &[&Payload], end: Duration) -> Payloads {
         let bytes = payloads.iter().map(|payload| stored_bytes(payload)).fold(0, usize::saturating_add);
         let Some(held) = stop_at(&self.clock, end, self.budget.hold(bytes)).await else {
             let texts = vec![Err(EntryVerdict::NotStarted); payloads.len()];

@@ -75,7 +75,19 @@ impl<P: Ports> RateLimiter<P> {
         last_start: Option<Duration>,
         patience: Duration,
     ) -> Result<RatePermit, EntryVerdict> {
-        let Some(rate) = subscription.rate else { return Ok(RatePermit(None)) };
+        match subscription.rate {
+            None => Ok(RatePermit(None)),
+            Some(rate) => Box::pin(self.permit_at(rate, subscription, last_start, patience)).await,
+        }
+    }
+
+    async fn permit_at(
+        &self,
+        rate: Rate,
+        subscription: &Subscription,
+        last_start: Option<Duration>,
+        patience: Duration,
+    ) -> Result<RatePermit, EntryVerdict> {
         let end = last_start.ok_or(EntryVerdict::NotStarted)?;
         let token = self.token(subscription, rate, self.clock.now() + patience);
         let token = stop_at(&self.clock, end, token).await.unwrap_or(Err(EntryVerdict::NotStarted));

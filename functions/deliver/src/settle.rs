@@ -49,7 +49,7 @@ impl<P: Ports> Settle for Settling<'_, P> {
     async fn attempted(&self, invocation: &Invocation, attempted: Attempted) {
         let Attempted { subscription, verdicts, is_to_be_disabled } = attempted;
         if is_to_be_disabled {
-            self.settler.disabler.disable_subscription(invocation, &subscription).await;
+            Box::pin(self.settler.disabler.disable_subscription(invocation, &subscription)).await;
         }
         if verdicts.iter().any(|(_, verdict)| *verdict != EntryVerdict::NotStarted) {
             self.settler.ender.note_attempt(invocation, &subscription).await;
@@ -67,7 +67,10 @@ impl<P: Ports> Settling<'_, P> {
     pub(crate) async fn settle_unsent(&self, invocation: &Invocation) {
         let jobs = invocation.jobs.iter().enumerate();
         let judged: Vec<_> = jobs.filter_map(|(index, job)| Some((index, job.complete()?))).collect();
-        let settled = self.complete_all(invocation, judged);
+        if judged.is_empty() {
+            return;
+        }
+        let settled = Box::pin(self.complete_all(invocation, judged));
         let (clock, end) = (&self.settler.ender.clock, invocation.deadlines.receiving());
         if stop_at(clock, end, settled).await.is_none() {
             tracing::error!("messages handed back, the queue did not take what follows them in time");

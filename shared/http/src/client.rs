@@ -120,7 +120,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             *begun = None;
         }
         let start = self.shared.names.next_turn(&link.host);
-        let connection = dial(&self.shared.tls, &self.clock, link, &in_turn(&addresses, start)).await?;
+        let addresses = in_turn(&addresses, start);
+        let connection = Box::pin(dial(&self.shared.tls, &self.clock, link, &addresses)).await?;
         head(begun.insert(Exchange::begin(connection, rendered(request)?)), request).await
     }
 
@@ -129,7 +130,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         let policy = &self.shared.policy;
         let addresses = match policy.known_addresses(link) {
             Some(known) => known.into(),
-            None => self.shared.names.addresses(&link.host, &self.clock).await?,
+            None => Box::pin(self.shared.names.addresses(&link.host, &self.clock)).await?,
         };
         policy.check_addresses(link, &addresses).map_err(|refusal| {
             tracing::warn!(%link, error = %refusal, "an endpoint's address is refused");

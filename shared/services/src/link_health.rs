@@ -243,7 +243,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(())
     }
 
-    fn is_any_failing(&self) -> bool {
+    /// Whether anything is known not to be well.
+    pub fn is_any_failing(&self) -> bool {
         self.shared.is_any_failing.load(Ordering::Relaxed)
     }
 

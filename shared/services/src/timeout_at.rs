@@ -1,61 +1,93 @@
 //! Work with a deadline by the clock port. Work that does not end in time is dropped, and its last effect is
 //! unknown.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use pin_project_lite::pin_project;
 use posthaste_ports::Clock;
 
 /// The output of `work`, or `None` if it has not ended by `deadline`, a time of [`Clock::monotonic`]. Work
 /// that ends without waiting succeeds even past the deadline.
-pub async fn timeout_at<T>(
+pub fn timeout_at<T>(
     clock: &impl Clock,
     deadline: Duration,
     work: impl Future<Output = T>,
-) -> Option<T> {
-    timeout(clock, deadline.saturating_sub(clock.monotonic()), work).await
+) -> impl Future<Output = Option<T>> {
+    timeout(clock, deadline.saturating_sub(clock.monotonic()), work)
 }
 
 /// The output of `work`, or `None` if it takes longer than `length`.
-pub async fn timeout<T>(clock: &impl Clock, length: Duration, work: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        output = work => Some(output),
-        () = clock.sleep(length) => None,
-    }
+pub fn timeout<T>(
+    clock: &impl Clock,
+    length: Duration,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Option<T>> {
+    Limited { work, end: None, sleep: move || clock.sleep(length), is_over: false, is_strict: false }
 }
 
 /// The output of `work` like [`timeout_at`], for work that must not go on once the deadline has come: not
 /// even if what it waited for, such as a permit, became free at the same moment.
-pub async fn stop_at<T>(clock: &impl Clock, deadline: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let length = deadline.saturating_sub(clock.monotonic());
-    if length.is_zero() {
-        return None;
+pub fn stop_at<T>(
+    clock: &impl Clock,
+    deadline: Duration,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Option<T>> {
+    let left = move || deadline.saturating_sub(clock.monotonic());
+    let is_over = left().is_zero();
+    Limited { work, end: None, sleep: move || clock.sleep(left()), is_over, is_strict: true }
+}
+
+pin_project! {
+    /// Work with an end. Most work does not wait, and then it needs no timer. Not an `async fn`, which would
+    /// hold the work twice.
+    struct Limited<W, S, F> {
+        #[pin]
+        work: W,
+        #[pin]
+        end: Option<S>,
+        sleep: F,
+        // The end came before the work began.
+        is_over: bool,
+        // The end comes first where both are ready.
+        is_strict: bool,
     }
-    let (mut work, mut end, mut has_waited) = (pin!(work), pin!(clock.sleep(length)), false);
-    poll_fn(|cx| {
-        if has_waited && end.as_mut().poll(cx).is_ready() {
+}
+
+impl<W: Future, S: Future<Output = ()>, F: Fn() -> S> Future for Limited<W, S, F> {
+    type Output = Option<W::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if *this.is_over || (*this.is_strict && is_at_end(this.end.as_mut(), cx)) {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(output) = work.as_mut().poll(cx) {
+        if let Poll::Ready(output) = this.work.poll(cx) {
             return Poll::Ready(Some(output));
         }
-        // Most work does not wait, and then it needs no timer.
-        if !has_waited {
-            has_waited = true;
-            return end.as_mut().poll(cx).map(|()| None);
+        let is_new = this.end.is_none();
+        if is_new {
+            this.end.set(Some((this.sleep)()));
         }
-        Poll::Pending
-    })
-    .await
+        if (is_new || !*this.is_strict) && is_at_end(this.end, cx) {
+            Poll::Ready(None)
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+fn is_at_end(end: Pin<&mut Option<impl Future<Output = ()>>>, cx: &mut Context<'_>) -> bool {
+    end.as_pin_mut().is_some_and(|end| end.poll(cx).is_ready())
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
-    use std::task::{Context, Waker};
+    use std::pin::pin;
+    use std::task::Waker;
 
     use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
@@ -64,7 +96,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn poll<T>(work: std::pin::Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    fn poll<T>(work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
         work.poll(&mut Context::from_waker(Waker::noop()))
     }
 

@@ -32,6 +32,11 @@ impl Pauses {
         *end = if is_of_a_wrong_clock(*end, now) { until } else { until.max(*end) };
     }
 
+    /// Whether no target is known to have asked for one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     /// Notes a success: requests no longer go one at a time. A pause that has not ended stays.
     pub(crate) fn succeeded(&self, target: &Target, now: Timestamp) {
         let mut pauses = self.0.lock();

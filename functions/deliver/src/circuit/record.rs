@@ -56,9 +56,27 @@ impl<P: Ports> Circuit<P> {
         request: CompletedRequest,
     ) {
         let Some(signs) = health_signals(request.outcome) else {
-            return self.give_up_probe(invocation, route).await;
+            return Box::pin(self.give_up_probe(invocation, route)).await;
         };
         let probe = route.probe.take();
+        let link = Target::Link(route.target.link().clone());
+        if request.outcome.is_success() && probe.is_none() && self.is_all_well() {
+            // One more success is no news for the other workers.
+            for target in [&link, &route.target] {
+                self.count(invocation, target, HealthSignal::Good, request);
+            }
+            return;
+        }
+        Box::pin(self.record_news(invocation, route, request, (probe, signs))).await;
+    }
+
+    async fn record_news(
+        &self,
+        invocation: &Invocation,
+        route: &Route<'_>,
+        request: CompletedRequest,
+        (probe, signs): (Option<Probe>, HealthSignals),
+    ) {
         let link = Target::Link(route.target.link().clone());
         let asked = self.asked(&route.target, signs, request);
         let of_both = [(link, signs.link), (route.target.clone(), signs.subscription)];
@@ -134,7 +152,7 @@ impl<P: Ports> Circuit<P> {
     /// Reports the targets all of whose requests failed in this invocation.
     pub(crate) async fn end_invocation(&self, invocation: &Invocation) {
         for seen in invocation.all_failed(self.links.settings().failures_of_invocation) {
-            self.report(invocation, &[seen]).await;
+            Box::pin(self.report(invocation, &[seen])).await;
         }
     }
 

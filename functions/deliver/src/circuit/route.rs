@@ -102,7 +102,7 @@ impl<P: Ports> Circuit<P> {
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
         if let CircuitDecision::Probe(_) = gate {
-            gate = match self.claim(&route.target).await {
+            gate = match Box::pin(self.claim(&route.target)).await {
                 Claimed::Probe(probe) => {
                     route.probe = Some(probe);
                     return Ok(());
@@ -116,7 +116,9 @@ impl<P: Ports> Circuit<P> {
         }
         match gate {
             CircuitDecision::Open => Ok(()),
-            CircuitDecision::Ramp { at_once, until } => self.enter_ramp(route, at_once, until).await,
+            CircuitDecision::Ramp { at_once, until } => {
+                Box::pin(self.enter_ramp(route, at_once, until)).await
+            }
             CircuitDecision::Delay { until } => Err(EntryVerdict::Postponed { not_before: until }),
             CircuitDecision::Probe(_) => {
                 Err(EntryVerdict::Postponed { not_before: self.clock.now() + PROBE_LOOK_AGAIN })
@@ -128,6 +130,13 @@ impl<P: Ports> Circuit<P> {
     }
 
     async fn look(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
+        if !is_suspected && self.is_all_well() {
+            return CircuitDecision::Open;
+        }
+        Box::pin(self.look_closely(target, is_suspected)).await
+    }
+
+    async fn look_closely(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
         let end = self.clock.monotonic() + LOOK_TIME;
         let gate = stop_at(&self.clock, end, self.links.decide(target, is_suspected)).await;
         let gate = gate.unwrap_or_else(|| {

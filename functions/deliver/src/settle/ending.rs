@@ -54,6 +54,14 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
+    /// The end of a message whose events were all delivered, and that resolves these dead letters.
+    fn delivered(job: usize, letters: Vec<LetterPlace>) -> Self {
+        let mut successors = Successors::default();
+        successors.resolved(letters);
+        let Successors { messages: successors, stored: deliveries } = successors;
+        Self { job, successors, is_delivered: true, deliveries, has_failed: false }
+    }
+
     /// Whether the message ends with a transaction of the queue. One that was delivered is acknowledged
     /// instead: that never fails, while a transaction that fails would have its webhook sent again.
     pub(crate) fn is_replaced(&self) -> bool {
@@ -64,8 +72,11 @@ impl Ending {
 impl<P: Ports> Ender<P> {
     /// Notes that a subscription is in use, for one that is deleted when it is idle.
     pub(crate) async fn note_attempt(&self, invocation: &Invocation, subscription: &Subscription) {
+        if subscription.lifetime.idle.is_none() {
+            return;
+        }
         // If that takes too long, the next attempt is noted.
-        let noted = self.activity.of_subscription(&*self.state, subscription, self.clock.now());
+        let noted = Box::pin(self.activity.of_subscription(&*self.state, subscription, self.clock.now()));
         stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
     }
 
@@ -87,17 +98,20 @@ impl<P: Ports> Ender<P> {
         if !verdicts.iter().all(EntryVerdict::is_untried) {
             self.drain.settled(1);
         }
+        if verdicts.iter().all(|verdict| *verdict == EntryVerdict::Delivered) {
+            return Ending::delivered(message.job, delivered_letters(&job.delivery, verdicts));
+        }
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
         let Settlement { again, held, dead, dropped } = settle(&job.delivery, verdicts, policy);
         if let Some(subscription) = &job.subscription {
-            self.note_scheduled(invocation, subscription, &again, &held).await;
+            Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }
         let mut successors = Successors::default();
         for letter in &dead {
             successors.dead(letter, policy);
         }
         for letter in dropped {
-            if !self.notices.drop_events(invocation, &letter).await {
+            if !Box::pin(self.notices.drop_events(invocation, &letter)).await {
                 successors.notices(letter, now);
             }
         }
@@ -129,9 +143,9 @@ impl<P: Ports> Ender<P> {
         let is_settled = if is_delivered {
             self.acknowledge(job, successors).await
         } else if has_failed {
-            replace_after_failure(&*self.queue, invocation, &job.message, successors).await
+            Box::pin(replace_after_failure(&*self.queue, invocation, &job.message, successors)).await
         } else {
-            replace(&*self.queue, invocation, &job.message, successors).await
+            Box::pin(replace(&*self.queue, invocation, &job.message, successors)).await
         };
         if is_settled {
             self.forget_late(invocation, job).await;
@@ -142,7 +156,8 @@ impl<P: Ports> Ender<P> {
     /// which dead letters are resolved, they stay as they are: the webhook is not sent again for that.
     async fn acknowledge(&self, job: &Job, resolved: Vec<Successor>) -> bool {
         if !resolved.is_empty() {
-            let Err(error) = self.queue.replace(&job.message.receipt, resolved).await else { return true };
+            let replaced = Box::pin(self.queue.replace(&job.message.receipt, resolved));
+            let Err(error) = replaced.await else { return true };
             tracing::error!(
                 topic = %job.delivery.topic, subscription = %job.delivery.subscription,
                 error = &error as &dyn std::error::Error,
@@ -183,7 +198,7 @@ impl<P: Ports> Ender<P> {
     async fn forget_late(&self, invocation: &Invocation, job: &Job) {
         if !job.acknowledged_late.is_empty() {
             let (topic, subscription) = (&job.delivery.topic, &job.delivery.subscription);
-            let forgotten = forget_late(&*self.state, topic, subscription, &job.acknowledged_late);
+            let forgotten = Box::pin(forget_late(&*self.state, topic, subscription, &job.acknowledged_late));
             stop_at(&self.clock, invocation.deadlines.end, forgotten).await;
         }
     }

@@ -49,7 +49,10 @@ impl<P: Ports> WaitingObjects<P> {
     pub(crate) async fn store(&self, invocation: &Invocation) {
         let waiting = invocation.take_waiting();
         let count = waiting.len();
-        if catch_panic(self.store_all(invocation, waiting)).await.is_err() {
+        if count == 0 {
+            return;
+        }
+        if Box::pin(catch_panic(self.store_all(invocation, waiting))).await.is_err() {
             tracing::error!(messages = count, "messages handed back, parking them panicked");
         }
     }

@@ -2,13 +2,27 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, USER_AGENT,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IntoHeaderName, ORIGIN,
+    USER_AGENT,
 };
 use sha2::{Digest, Sha256};
 
 use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
 use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp, hex};
+
+/// Room for the headers of a request, with those that a subscription is likely to add.
+const HEADERS_EXPECTED: usize = 24;
+
+/// The names that every request has, parsed when this is compiled.
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const WEBHOOK_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
+const EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
+const SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
+const DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
+const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
 
@@ -74,7 +88,7 @@ pub fn request(
     if subscription.endpoint.has_access_token() {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    headers.insert(HOPS_HEADER, u16::from(context.hops.next().get()).into());
+    headers.insert(HOPS, u16::from(context.hops.next().get()).into());
     if context.replayed {
         headers.insert("posthaste-replayed", HeaderValue::from_static("true"));
     }
@@ -107,23 +121,25 @@ fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMa
     let texts: Vec<Bytes> = events.iter().map(|event| event.json.clone()).collect();
     let OutputBody { content_type, slices } =
         request_body(&texts, context.schema, context.subscription.batching.enabled);
-    (HeaderMap::from_iter([(CONTENT_TYPE, content_type)]), slices)
+    let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
+    headers.insert(CONTENT_TYPE, content_type);
+    (headers, slices)
 }
 
 /// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that are live
 /// then.
 pub(super) fn sign(headers: &mut HeaderMap, own: &Subscription, id: &str, at: Timestamp, body: &[Bytes]) {
     let signatures = signature::header(&own.signing, id, at, body);
-    put(headers, "webhook-id", id);
-    headers.insert("webhook-timestamp", at.as_secs().into());
+    put(headers, WEBHOOK_ID, id);
+    headers.insert(WEBHOOK_TIMESTAMP, at.as_secs().into());
     if !signatures.is_empty() {
-        put(headers, "webhook-signature", &signatures);
+        put(headers, WEBHOOK_SIGNATURE, &signatures);
     }
 }
 
 /// Sets the headers that say who sends the request.
 pub(super) fn set_sender(headers: &mut HeaderMap, origin: &HeaderValue) {
-    headers.insert("webhook-request-origin", origin.clone());
+    headers.insert(WEBHOOK_REQUEST_ORIGIN, origin.clone());
     headers.insert(ORIGIN, origin.clone());
     headers.insert(USER_AGENT, AGENT);
 }
@@ -135,14 +151,14 @@ pub(super) fn set_event_grid(
     subscription: &Subscription,
     attempts_before: u16,
 ) {
-    headers.insert("aeg-event-type", HeaderValue::from_static(kind));
-    put(headers, "aeg-subscription-name", subscription.name.as_str());
-    headers.insert("aeg-delivery-count", attempts_before.into());
+    headers.insert(EVENT_TYPE, HeaderValue::from_static(kind));
+    put(headers, SUBSCRIPTION_NAME, subscription.name.as_str());
+    headers.insert(DELIVERY_COUNT, attempts_before.into());
 }
 
 /// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or a checked
 /// trace context. If it is still refused, the request goes without the header.
-pub(super) fn put(headers: &mut HeaderMap, name: &'static str, text: &str) {
+pub(super) fn put(headers: &mut HeaderMap, name: impl IntoHeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
     }
