@@ -1,6 +1,7 @@
 //! A record of things seen by any thread, for tests that wait for more.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::patience::PATIENCE;
 
@@ -44,7 +45,17 @@ impl<T: Clone> Seen<T> {
     }
 
     /// Waits until `probe` finds what it looks for among the items; panics when that does not come.
-    pub fn wait_for<R>(&self, what: &str, mut probe: impl FnMut(&[T]) -> Option<R>) -> R {
+    pub fn wait_for<R>(&self, what: &str, probe: impl FnMut(&[T]) -> Option<R>) -> R {
+        self.wait_within(PATIENCE, what, probe)
+    }
+
+    /// The same for what may take longer, or must not take so long.
+    pub fn wait_within<R>(
+        &self,
+        patience: Duration,
+        what: &str,
+        mut probe: impl FnMut(&[T]) -> Option<R>,
+    ) -> R {
         let mut found = None;
         let looking = |items: &mut Vec<T>| {
             found = probe(items);
@@ -53,7 +64,7 @@ impl<T: Clone> Seen<T> {
         let (items, _) = self
             .0
             .grew
-            .wait_timeout_while(self.lock(), PATIENCE, looking)
+            .wait_timeout_while(self.lock(), patience, looking)
             .unwrap_or_else(PoisonError::into_inner);
         // Freed before the panic, so that other threads do not die of it.
         drop(items);

@@ -5,13 +5,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::binary::posthaste;
-use crate::patience::wait_until;
+use crate::patience::{PATIENCE, wait_until};
 use crate::seen::Seen;
 
 /// The line in the log at which the process closed a stream.
@@ -28,8 +29,13 @@ pub struct Server {
 impl Server {
     /// Starts a server on a data folder and waits until it says where it listens.
     pub fn start(data_dir: &Path, arguments: &[&str]) -> Self {
+        Self::start_within(PATIENCE, data_dir, arguments)
+    }
+
+    /// The same for a data folder that takes a while to read.
+    pub fn start_within(patience: Duration, data_dir: &Path, arguments: &[&str]) -> Self {
         let (process, log) = spawn(data_dir, arguments);
-        let ready = log.wait_for("a server that says where it listens", |lines| {
+        let ready = log.wait_within(patience, "a server that says where it listens", |lines| {
             let url = lines.iter().find_map(|line| url_in(line));
             let is_over = lines.iter().filter(|line| *line == CLOSED).count() == 2;
             url.map(Ok).or_else(|| is_over.then(|| Err(lines.join("\n"))))

@@ -1,7 +1,6 @@
-//! Panels one below the other over one axis of time, as plain SVG: light background, and nothing but text,
-//! lines and rectangles, so that every viewer shows it the same.
+//! Panels one below the other over one axis of time.
 
-use std::fmt::Write;
+use crate::svg::{PALE, TEXT, add, close, key, open, path};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 80.0;
@@ -16,9 +15,6 @@ const TICKS: u32 = 4;
 
 /// Lines across the time, about.
 const TIME_TICKS: f64 = 12.0;
-
-const TEXT: &str = "#24292f";
-const PALE: &str = "#d0d7de";
 
 /// Everything.
 #[derive(Debug)]
@@ -64,17 +60,14 @@ impl Chart {
     /// The SVG.
     pub(crate) fn render(&self) -> String {
         let height = TOP + self.panels.len() as f64 * (PANEL + GAP) - GAP + BOTTOM;
-        let mut svg = format!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" fill="{TEXT}"><rect width="{WIDTH}" height="{height}" fill="white"/>"#
-        );
+        let mut svg = open(WIDTH, height);
         self.legend(&mut svg);
         for (index, panel) in self.panels.iter().enumerate() {
             let top = TOP + index as f64 * (PANEL + GAP);
             self.panel(&mut svg, panel, top);
         }
         self.time_axis(&mut svg, height - BOTTOM);
-        svg.push_str("</svg>\n");
-        svg
+        close(svg)
     }
 
     fn legend(&self, svg: &mut String) {
@@ -181,29 +174,4 @@ fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|step| step * power);
     steps.into_iter().find(|step| *step >= value).unwrap_or(value)
-}
-
-/// The legend of the colours.
-fn key<'a>(svg: &mut String, entries: impl Iterator<Item = (&'a str, &'a str, f64)>, left: f64, top: f64) {
-    let mut x = left;
-    for (label, colour, height) in entries {
-        let y = top + (12.0 - height) / 2.0;
-        add(svg, format_args!(r#"<rect x="{x}" y="{y}" width="14" height="{height}" fill="{colour}"/>"#));
-        x += 19.0;
-        add(svg, format_args!(r#"<text x="{x}" y="{}">{label}</text>"#, top + 10.0));
-        x += label.len() as f64 * 6.6 + 16.0;
-    }
-}
-
-fn path(svg: &mut String, colour: &str, points: impl Iterator<Item = (f64, f64)>) {
-    let mut steps = String::new();
-    for (x, y) in points {
-        let letter = if steps.is_empty() { 'M' } else { 'L' };
-        add(&mut steps, format_args!("{letter}{x:.1} {y:.1}"));
-    }
-    add(svg, format_args!(r#"<path d="{steps}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
-}
-
-fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.write_fmt(more).expect("a text takes more");
 }

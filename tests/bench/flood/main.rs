@@ -11,6 +11,7 @@ mod endpoint;
 mod load;
 mod sample;
 mod summary;
+mod svg;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::runtime;
 use tokio::task::JoinSet;
 
-use crate::wire::{self, MEASURED, Messages};
+use crate::wire::{self, EVENT_BYTES, MEASURED, Messages};
 
 /// Connections of those, so that their rate is kept also where a publish takes long.
 const PRESSING_CONNECTIONS: u32 = 16;
@@ -59,7 +59,8 @@ impl Load {
         let mut ticks = tokio::time::interval(length / events.max(1));
         for _ in 0..events {
             ticks.tick().await;
-            let request = wire::publish(kind, &self.path, &self.key, 1, now().as_nanos());
+            let event = wire::event(kind, EVENT_BYTES, now().as_nanos());
+            let request = wire::publish(&self.path, &self.key, &[event]);
             writer.write_all(&request).await.expect("the server reads");
             let (line, body) = answers.next().await.expect("the server answers").expect("the server answers");
             let is_accepted = line.starts_with(b"HTTP/1.1 200");

@@ -1,52 +1,94 @@
-//! Memory under a backlog: many events for an endpoint that is down.
+//! Events that wait: their memory, the restart on them, and how fast they are delivered in the end.
 
-use posthaste_tests::endpoint::nobody;
-use posthaste_tests::home::Home;
-use posthaste_tests::patience::now;
-use posthaste_tests::server::Server;
-use serde_json::json;
+mod course;
 
-use crate::load::LOG_FILTER;
-use crate::process::{cpu_seconds, resident_mib};
-use crate::{producer, wire};
+use crate::arguments::Arguments;
+use crate::goal::{Goal, Verdict, joined};
+use crate::rounds::{in_turns, spread};
+use crate::setup::Mode;
+use crate::sink::Sink;
+use crate::table;
+use crate::traffic::Traffic;
+use crate::trial;
 
-/// The most resident memory that a million waiting events of 1 KiB may take (the issue's bound), in MiB.
-const RESIDENT_MIB_MAX: f64 = 1024.0;
+pub(crate) use course::{Course, run, settings};
 
-/// Number of times that the memory is read while events are published.
-const SLICES: usize = 10;
+const HEAD: [&str; 8] = [
+    "events that wait",
+    "idle",
+    "with them, most",
+    "bytes of an event",
+    "restart after kill -9",
+    "after it, most",
+    "drain",
+    "of an idle queue's rate",
+];
 
-/// Publishes so many events, looks at the memory meanwhile, and restarts the server on what waits.
+/// Events up to which the bounds of a million hold.
+const MILLION: usize = 1_000_000;
+
+const RESIDENT_GOAL: Goal = Goal::AtMost(200.0, " MiB");
+const RESTART_GOAL: Goal = Goal::AtMost(3.0, " s");
+const DRAIN_GOAL: Goal = Goal::AtLeast(90.0, " %");
+
+/// The goals of more events than that.
+const EVENT_BYTES_GOAL: Goal = Goal::AtMost(120.0, " B");
+const LONG_RESTART_GOAL: Goal = Goal::AtMost(30.0, " s");
+
+/// Fills and drains a queue with each number of events, and prints the table.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
-pub(crate) fn measure(events: usize, batch: usize, connections: usize) -> String {
-    let home = Home::new();
-    let arguments = ["--pressure-profile", "off", "--log-filter", LOG_FILTER];
-    let server = Server::start(home.path(), &arguments);
-    let settings = json!({ "endpoint": { "url": nobody() } });
-    let topic = server.api().create_topic_with("bench", "down", &settings);
-    let address = server.url().trim_start_matches("http://").to_owned();
-    let request = wire::publish(wire::MEASURED, &topic.path(), &topic.keys[0], batch, now().as_nanos());
-    println!(
-        "backlog, pressure profile off, endpoint down, default retry policy, {batch} events per request"
-    );
-    let begin = now();
-    for slice in 1..=SLICES {
-        producer::publish(&address, request.clone(), events / batch / SLICES, connections);
-        let (resident, _) = resident_mib(server.pid());
-        println!("{:>9} published, resident {resident:.0} MiB", events / SLICES * slice);
+pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
+    let (setup, batch) = (arguments.setup(Mode::Off), arguments.backlog_batch);
+    let idle_rate = idle_rate(sink, arguments);
+    let (mut rows, mut verdicts) = (Vec::new(), Vec::new());
+    for events in &arguments.backlog_events {
+        let course = run(sink, *events, batch, &setup);
+        rows.push(row(*events, &course, idle_rate));
+        verdicts.extend(judge(*events, &course, idle_rate));
     }
-    let took = now().saturating_sub(begin).as_secs_f64();
-    let cpu = cpu_seconds(server.pid());
-    let (resident, most) = resident_mib(server.pid());
-    server.kill();
-    let begin = now();
-    let server = Server::start(home.path(), &arguments);
-    let restart = now().saturating_sub(begin).as_secs_f64();
-    let (after, most_after) = resident_mib(server.pid());
-    let verdict = if most.max(most_after) <= RESIDENT_MIB_MAX { "within" } else { "PAST" };
-    format!(
-        "{events} events in {took:.1} s ({cpu:.1} s of CPU): resident {resident:.0} MiB, most {most:.0} MiB; \
-         after kill -9 ready in {restart:.2} s with {after:.0} MiB, most {most_after:.0} MiB: {verdict} the \
-         bound of {RESIDENT_MIB_MAX:.0} MiB"
-    )
+    let title = format!("Backlog, requests of {batch}, delivery log off; an idle queue: {idle_rate:.0}/s");
+    table::print(&title, &HEAD, &rows);
+    println!("\n{}", joined(&verdicts));
+    verdicts
+}
+
+/// Deliveries a second where nothing waits: what is published is delivered at once.
+fn idle_rate(sink: &Sink, arguments: &Arguments) -> f64 {
+    let traffic = Traffic::of_settings(settings(sink), arguments.backlog_batch);
+    let runs = in_turns(arguments.rounds, &[("idle queue".to_owned(), traffic)], |traffic| {
+        trial::run(sink, traffic, arguments.deliveries, &arguments.setup(Mode::Off)).per_second
+    });
+    spread(&runs[0], |rate| *rate).median
+}
+
+fn row(events: usize, course: &Course, idle_rate: f64) -> Vec<String> {
+    let Course { idle, full, restarted, .. } = course;
+    let rate = course.drained_per_second();
+    vec![
+        events.to_string(),
+        format!("{:.0} MiB", idle.now_mib),
+        format!("{:.0}, {:.0} MiB", full.now_mib, full.most_mib),
+        format!("{:.0} B", course.event_bytes()),
+        format!("{:.2} s", course.restart_secs),
+        format!("{:.0}, {:.0} MiB", restarted.now_mib, restarted.most_mib),
+        format!("{rate:.0}/s, {:.1} us, then {:.0} MiB", course.drain_cpu_us(), course.drained.now_mib),
+        format!("{:.1} %", rate / idle_rate * 100.0),
+    ]
+}
+
+fn judge(events: usize, course: &Course, idle_rate: f64) -> Vec<Verdict> {
+    let name = |figure: &str| format!("{events} wait: {figure}");
+    if events > MILLION {
+        return vec![
+            EVENT_BYTES_GOAL.judge(name("memory of an event"), course.event_bytes()),
+            LONG_RESTART_GOAL.judge(name("restart"), course.restart_secs),
+        ];
+    }
+    let resident = course.full.most_mib.max(course.restarted.most_mib);
+    let share = course.drained_per_second() / idle_rate * 100.0;
+    vec![
+        RESIDENT_GOAL.judge(name("most memory"), resident),
+        RESTART_GOAL.judge(name("restart"), course.restart_secs),
+        DRAIN_GOAL.judge(name("drain, of an idle queue's rate"), share),
+    ]
 }

@@ -1,147 +1,90 @@
-//! Throughput: from the first publish to the last arrival.
+//! CPU and rate of each row, with and without the delivery log.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
-use posthaste_tests::events::subscription;
-use posthaste_tests::home::Home;
-use posthaste_tests::patience::now;
-use posthaste_tests::server::Server;
-use serde_json::{Map, Value, json};
-
-use crate::process::{cpu_seconds, resident_mib};
+use crate::arguments::Arguments;
+use crate::goal::{Goal, Verdict, joined};
+use crate::raw::Raw;
+use crate::rounds::{Runs, in_turns, ratio, spread};
+use crate::setup::Mode;
+use crate::shape::Shape;
 use crate::sink::Sink;
-use crate::{producer, wire};
+use crate::table;
+use crate::traffic::Traffic;
+use crate::trial::{self, Measured};
 
-/// The head of the table.
-pub(crate) const HEADER: &str = "subscriptions  events/request  deliveries/s  us CPU/delivery  publish \
-    requests/s  resident MiB  of bare client";
+const HEAD: [&str; 10] = [
+    "row",
+    "delivery log",
+    "CPU of a delivery",
+    "from – to",
+    "deliveries/s",
+    "of the bare client",
+    "of log off",
+    "resident",
+    "log of a delivery",
+    "goal",
+];
 
-/// The delivery log writes a file a second. After this time without a change all of it is written.
-const LOG_QUIET: Duration = Duration::from_secs(3);
+/// The least rate with the delivery log against that without it.
+const LOG_GOAL: Goal = Goal::AtLeast(75.0, " %");
 
-/// The log filter: only warnings, and the line that says where the server listens.
-pub(crate) const LOG_FILTER: &str = "warn,posthaste::serve=info";
+/// A row with a mode, and its runs.
+type Case = ((Shape, Mode), Runs<Measured>);
 
-/// The shape of a run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    /// The number of subscriptions that get every event.
-    pub(crate) subscriptions: usize,
-    /// The number of events in a publish request.
-    pub(crate) batch: usize,
-    /// The number of deliveries in all, about.
-    pub(crate) deliveries: usize,
+/// Measures each shape in each mode, and prints the table.
+pub(crate) fn measure(
+    sink: &Sink,
+    arguments: &Arguments,
+    shapes: &[Shape],
+    modes: &[Mode],
+    raw: Option<&Raw>,
+) -> Vec<Verdict> {
+    let pairs = || shapes.iter().flat_map(|shape| modes.iter().map(|mode| (*shape, *mode)));
+    let cases: Vec<_> = pairs().map(|(shape, mode)| (name(shape, mode), (shape, mode))).collect();
+    let runs = in_turns(arguments.rounds, &cases, |(shape, mode)| {
+        let traffic = Traffic::of_shape(*shape, &sink.url());
+        trial::run(sink, &traffic, arguments.deliveries / shape.subscriptions(), &arguments.setup(*mode))
+    });
+    let cases: Vec<Case> = pairs().zip(runs).collect();
+    let (rows, verdicts): (Vec<_>, Vec<_>) = cases.iter().map(|case| row(case, &cases, raw)).unzip();
+    let title = format!("Load: {} deliveries, {} rounds", arguments.deliveries, arguments.rounds);
+    table::print(&title, &HEAD, &rows);
+    verdicts.into_iter().flatten().collect()
 }
 
-/// The options of the program and the connections of its producer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup<'a> {
-    /// The connections of the producer.
-    pub(crate) connections: usize,
-    /// The pressure profile.
-    pub(crate) profile: &'a str,
-    /// What the delivery log keeps.
-    pub(crate) delivery_log: &'a str,
+fn name(shape: Shape, mode: Mode) -> String {
+    format!("{}, log {}", shape.name(), mode.name())
 }
 
-/// The time and resources of a run.
-#[derive(Debug)]
-pub(crate) struct Measured {
-    shape: Shape,
-    pub(crate) per_second: f64,
-    pub(crate) cpu_us: f64,
-    publishes_per_second: f64,
-    pub(crate) resident_mib: f64,
-    /// The bytes of the delivery log's files for each delivery, warm ones included.
-    pub(crate) log_bytes: f64,
+fn row(case: &Case, cases: &[Case], raw: Option<&Raw>) -> (Vec<String>, Vec<Verdict>) {
+    let ((shape, mode), runs) = case;
+    let (cpu, rate) = (spread(runs, Measured::cpu_us), spread(runs, |it| it.per_second).median);
+    let off = cases.iter().find(|(other, _)| *mode != Mode::Off && *other == (*shape, Mode::Off));
+    let of_off = off.map(|(_, off)| ratio(runs, off, |it| it.per_second).percent().median);
+    let verdicts = judge(*shape, *mode, cpu.median, of_off);
+    let cells = vec![
+        shape.name().to_owned(),
+        mode.name().to_owned(),
+        format!("{:.1} us", cpu.median),
+        format!("{:.1} – {:.1}", cpu.least, cpu.most),
+        format!("{rate:.0}"),
+        percent(raw.map(|raw| rate / raw.per_second * 100.0)),
+        percent(of_off),
+        format!("{:.0} MiB", spread(runs, |it| it.resident_mib).median),
+        format!("{:.0} B", spread(runs, |it| it.log_bytes).median),
+        joined(&verdicts),
+    ];
+    (cells, verdicts)
 }
 
-impl Measured {
-    /// A row of the table, with the share of what the bare client reaches.
-    pub(crate) fn row(&self, bare: Option<f64>) -> String {
-        let Shape { subscriptions, batch, .. } = self.shape;
-        let share = bare.map_or("-".to_owned(), |bare| format!("{:.1} %", self.per_second / bare * 100.0));
-        format!(
-            "{subscriptions:>13}  {batch:>14}  {:>12.0}  {:>15.1}  {:>18.0}  {:>12.0}  {share:>14}",
-            self.per_second, self.cpu_us, self.publishes_per_second, self.resident_mib
-        )
-    }
+/// Without the delivery log its CPU time has a goal, and with it its rate against that without it.
+fn judge(shape: Shape, mode: Mode, cpu_us: f64, of_off: Option<f64>) -> Vec<Verdict> {
+    let name = name(shape, mode);
+    let cpu_us_max = shape.cpu_us_max().filter(|_| mode == Mode::Off);
+    let cpu = cpu_us_max.map(|max| Goal::AtMost(max, " us").judge(format!("{name}: CPU"), cpu_us));
+    let rate = of_off.map(|share| LOG_GOAL.judge(format!("{name}: rate of log off"), share));
+    cpu.into_iter().chain(rate).collect()
 }
 
-/// Runs one shape on a server and a data folder of its own. Its CPU time is that of the delivery log too: it
-/// is read when the log's files have stopped to grow.
-pub(crate) fn measure(sink: &Sink, shape: Shape, setup: Setup<'_>) -> Measured {
-    let Setup { connections, profile, delivery_log } = setup;
-    let home = Home::new();
-    let options = ["--pressure-profile", profile, "--delivery-log", delivery_log, "--log-filter", LOG_FILTER];
-    let server = Server::start(home.path(), &options);
-    let subscribe = |n: usize| (format!("s{n}"), subscription(&format!("http://{}/s{n}", sink.address)));
-    let subscriptions: Map<String, Value> = (0..shape.subscriptions).map(subscribe).collect();
-    let topic = server.api().create_topic("bench", &json!({ "subscriptions": subscriptions }));
-    let address = server.url().trim_start_matches("http://").to_owned();
-    let requests = (shape.deliveries / shape.subscriptions / shape.batch).max(1);
-    let request = wire::publish(wire::MEASURED, &topic.path(), &topic.keys[0], shape.batch, now().as_nanos());
-
-    // Connections, caches and the allocator are warm before the clock runs.
-    let warm = (requests / 20).max(1);
-    producer::publish(&address, request.clone(), warm, connections);
-    wait_for(sink, warm * shape.batch * shape.subscriptions);
-    wait_for_log(&home);
-    sink.reset();
-
-    let (begin, cpu) = (now().as_secs_f64(), cpu_seconds(server.pid()));
-    producer::publish(&address, request, requests, connections);
-    let published = now().as_secs_f64();
-    let deliveries = requests * shape.batch * shape.subscriptions;
-    wait_for(sink, deliveries);
-    let log_bytes = wait_for_log(&home);
-    let cpu = cpu_seconds(server.pid()) - cpu;
-    let took = sink.last() - begin;
-    sink.reset();
-    let logged = deliveries + warm * shape.batch * shape.subscriptions;
-    Measured {
-        shape,
-        per_second: deliveries as f64 / took,
-        cpu_us: cpu * 1e6 / deliveries as f64,
-        publishes_per_second: requests as f64 / (published - begin),
-        resident_mib: resident_mib(server.pid()).0,
-        log_bytes: log_bytes as f64 / logged as f64,
-    }
-}
-
-/// Waits until the delivery log's files have not grown for a while, and answers their bytes.
-fn wait_for_log(home: &Home) -> u64 {
-    let (mut bytes, mut since) = (0, now());
-    posthaste_tests::patience::wait_until("the delivery log to be written", || {
-        let found = bytes_below(&home.path().join("log"));
-        if found != bytes {
-            (bytes, since) = (found, now());
-        }
-        (now() >= since + LOG_QUIET).then_some(bytes)
-    })
-}
-
-/// The bytes of all files below a folder; of a file that is gone, none.
-fn bytes_below(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let size = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
-    };
-    entries.map(size).sum()
-}
-
-/// Waits for so many arrivals, for as long as there are more of them: a run may take far longer than a test.
-fn wait_for(sink: &Sink, count: usize) {
-    let mut seen = sink.count();
-    while seen < count {
-        let before = seen;
-        seen = posthaste_tests::patience::wait_until("more arrivals", || {
-            let seen = sink.count();
-            (seen > before).then_some(seen)
-        });
-    }
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{share:.1} %"))
 }

@@ -1,6 +1,6 @@
-//! Throughput, latency and cost: the real program, durable and signing, between a producer and a sink
-//! over real HTTP, and beside it the limit of this machine: a bare signed hyper client against the
-//! same sink. Run by hand: `cargo bench -p posthaste-tests --bench throughput -- --help`.
+//! Throughput, latency, memory and growth: the real program, durable and signing, between a producer and a
+//! sink over real HTTP, and beside it the limit of this machine: a bare signed hyper client against the same
+//! sink. Run by hand: `cargo bench -p posthaste-tests --bench throughput -- --help`.
 //!
 //! The sink is a process of its own: this program, started with `sink`.
 
@@ -11,123 +11,79 @@
     reason = "what is measured is shown to three digits"
 )]
 
+mod arguments;
 mod backlog;
+mod endpoints;
+mod goal;
+mod growth;
 mod latency;
 mod load;
-mod log;
+mod log_files;
+mod paced;
 mod process;
 mod producer;
 mod raw;
+mod rounds;
+mod setup;
+mod shape;
 mod sink;
+mod subscriptions;
+#[path = "../flood/svg.rs"]
+mod svg;
+mod table;
+mod tls;
+mod traffic;
+mod trial;
 mod wire;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 
+use crate::arguments::{Arguments, Run};
+use crate::raw::Raw;
+use crate::setup::Mode;
+use crate::shape::Shape;
 use crate::sink::Sink;
 
-/// Measures posthaste. An optimised build of it is made first, or taken from `POSTHASTE_BIN`.
-#[derive(Debug, Parser)]
-struct Arguments {
-    /// What to run.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Run::Raw, Run::Load, Run::Latency])]
-    run: Vec<Run>,
-    /// Deliveries in each throughput run.
-    #[arg(long, default_value_t = 100_000)]
-    deliveries: usize,
-    /// Connections of the producer.
-    #[arg(long, default_value_t = 32)]
-    producers: usize,
-    /// Connections of the bare client.
-    #[arg(long, default_value_t = 32)]
-    raw_connections: usize,
-    /// Events in the latency run, published at 100/s.
-    #[arg(long, default_value_t = 1_000)]
-    latency_events: usize,
-    /// Events in the backlog run.
-    #[arg(long, default_value_t = 1_000_000)]
-    backlog_events: usize,
-    /// Events in each publish request of the backlog run. With 1 every event is a message of its own in the
-    /// queue, which takes the most memory.
-    #[arg(long, default_value_t = 1)]
-    backlog_batch: usize,
-    /// Rounds of the delivery log's run: each measures all modes in each shape.
-    #[arg(long, default_value_t = 5)]
-    log_rounds: usize,
-    /// What the delivery log keeps in the throughput runs.
-    #[arg(long, default_value = "payloads")]
-    delivery_log: String,
-    /// The pressure profile of the throughput and latency runs. The backlog always runs with `off`.
-    #[arg(long, default_value = "off")]
-    pressure_profile: String,
-    /// `cargo bench` says this.
-    #[arg(long, hide = true)]
-    bench: bool,
-}
+/// The rows and modes of `log`.
+const LOG_SHAPES: [Shape; 4] = [Shape::One, Shape::Hundred, Shape::OneForHundred, Shape::HundredForHundred];
+const LOG_MODES: [Mode; 3] = [Mode::Off, Mode::Attempts, Mode::Payloads];
 
-impl Arguments {
-    fn setup<'a>(&'a self, delivery_log: &'a str) -> load::Setup<'a> {
-        load::Setup { connections: self.producers, profile: &self.pressure_profile, delivery_log }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Run {
-    /// The bare signed hyper client against the sink.
-    Raw,
-    /// Throughput: requests of 1 and of 100 events, 1 and 100 subscriptions.
-    Load,
-    /// Throughput and cost with the delivery log off, with attempts, and with payloads.
-    Log,
-    /// From publish to arrival at 100 events per second.
-    Latency,
-    /// A million events for an endpoint that is down.
-    Backlog,
-}
-
-#[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some(sink::ROLE) {
-        return sink::serve();
+    if let [role, hosts, ca_file] = std::env::args().skip(1).collect::<Vec<_>>().as_slice()
+        && role == sink::ROLE
+    {
+        return sink::serve(hosts.parse().expect("a number of hosts"), ca_file.as_ref());
     }
     let arguments = Arguments::parse();
     let wanted = |run| arguments.run.contains(&run);
-    let sink = Sink::start();
-    let raw = wanted(Run::Raw).then(|| raw::measure(&sink, arguments.deliveries, arguments.raw_connections));
-    if let Some(raw) = &raw {
-        println!(
-            "bare signed hyper client -> sink, {} connections: {:.0}/s, {:.1} us of CPU each",
-            arguments.raw_connections, raw.per_second, raw.cpu_us
-        );
-    }
+    let sink = Sink::start(1);
+    let raw = wanted(Run::Raw).then(|| Raw::measure(&sink, arguments.deliveries, arguments.raw_connections));
+    let mut verdicts = Vec::new();
     if wanted(Run::Load) {
-        println!(
-            "\npressure profile {}; {} deliveries each",
-            arguments.pressure_profile, arguments.deliveries
-        );
-        println!("{}", load::HEADER);
-        for (subscriptions, batch) in [(1, 1), (1, 100), (100, 1), (100, 100)] {
-            let shape = load::Shape { subscriptions, batch, deliveries: arguments.deliveries };
-            let result = load::measure(&sink, shape, arguments.setup(&arguments.delivery_log));
-            println!("{}", result.row(raw.as_ref().map(|raw| raw.per_second)));
-        }
+        let (shapes, modes) = (&arguments.shapes, &arguments.delivery_log);
+        verdicts.extend(load::measure(&sink, &arguments, shapes, modes, raw.as_ref()));
     }
     if wanted(Run::Log) {
-        println!(
-            "\n{} rounds, {} deliveries each\n{}",
-            arguments.log_rounds,
-            arguments.deliveries,
-            log::HEADER
-        );
-        let measure = |shape, mode| load::measure(&sink, shape, arguments.setup(mode));
-        for row in log::measure(arguments.deliveries, arguments.log_rounds, measure) {
-            println!("{row}");
-        }
+        // The goals are those of `load`.
+        load::measure(&sink, &arguments, &LOG_SHAPES, &LOG_MODES, raw.as_ref());
+    }
+    if wanted(Run::Tls) {
+        verdicts.extend(tls::measure(&sink, &arguments));
     }
     if wanted(Run::Latency) {
-        println!("\n{}", latency::measure(&sink, arguments.latency_events, &arguments.pressure_profile));
+        verdicts.extend(latency::measure(&sink, &arguments));
+    }
+    if wanted(Run::Endpoints) {
+        verdicts.extend(endpoints::measure(&arguments));
+    }
+    if wanted(Run::Subscriptions) {
+        verdicts.extend(subscriptions::measure(&sink, &arguments));
     }
     if wanted(Run::Backlog) {
-        let (events, batch) = (arguments.backlog_events, arguments.backlog_batch);
-        println!("\n{}", backlog::measure(events, batch, arguments.producers));
+        verdicts.extend(backlog::measure(&sink, &arguments));
     }
+    if wanted(Run::Growth) {
+        verdicts.extend(growth::measure(&sink, &arguments));
+    }
+    table::print_goals(&verdicts);
 }

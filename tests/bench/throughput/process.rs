@@ -1,6 +1,8 @@
-//! The resources that a process has used, from `/proc`.
+//! The resources that a process has used, from `/proc`, and those that this one may use.
 
 use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Clock ticks per second in `/proc/PID/stat`: fixed on Linux for user space.
 /// <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>
@@ -15,12 +17,28 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / TICKS_PER_SECOND
 }
 
-/// Resident memory of a process in MiB: now, and the most it ever was.
-pub(crate) fn resident_mib(pid: u32) -> (f64, f64) {
+/// Resident memory of a process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resident {
+    pub(crate) now_mib: f64,
+    /// The most it ever was.
+    pub(crate) most_mib: f64,
+}
+
+/// Resident memory of a process until now.
+pub(crate) fn resident(pid: u32) -> Resident {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
-    let kib = |name: &str| {
+    let mib = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("status has the line");
-        line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok()).expect("it is a number")
+        let kib = line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
+        kib.expect("it is a number") / 1024.0
     };
-    (kib("VmRSS:") / 1024.0, kib("VmHWM:") / 1024.0)
+    Resident { now_mib: mib("VmRSS:"), most_mib: mib("VmHWM:") }
+}
+
+/// Allows this process as many open files as it may have.
+pub(crate) fn raise_open_files() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // An error leaves the limit as it is. A run that needs more ends with "too many open files".
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

@@ -1,9 +1,10 @@
-//! Publishes prebuilt requests over several kept connections, as fast as they are answered.
+//! Publishes prebuilt requests by turns over several kept connections, as fast as they are answered.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use posthaste_tests::server::Server;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::runtime;
@@ -11,32 +12,49 @@ use tokio::task::JoinSet;
 
 use crate::wire::Messages;
 
-/// Sends `request` to `address` so many times; every answer must be 200.
-pub(crate) fn publish(address: &str, request: Vec<u8>, times: usize, connections: usize) {
-    let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
-    runtime.block_on(async {
-        let (request, left) = (Arc::new(request), Arc::new(AtomicUsize::new(times)));
-        let mut tasks = JoinSet::new();
-        for _ in 0..connections {
-            tasks.spawn(connection(address.to_owned(), Arc::clone(&request), Arc::clone(&left)));
-        }
-        while let Some(ended) = tasks.join_next().await {
-            ended.expect("a connection does not panic").expect("the server answers");
-        }
-    });
+/// Publishes to one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Producer {
+    address: String,
+    requests: Arc<[Vec<u8>]>,
+    connections: usize,
 }
 
-async fn connection(address: String, request: Arc<Vec<u8>>, left: Arc<AtomicUsize>) -> io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    let (reader, mut writer) = stream.split();
-    let mut answers = Messages::new(reader);
-    let take = |left: usize| left.checked_sub(1);
-    while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-        writer.write_all(&request).await?;
-        let (line, body) = answers.next().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let is_accepted = line.starts_with(b"HTTP/1.1 200");
-        assert!(is_accepted, "{} {}", String::from_utf8_lossy(line), String::from_utf8_lossy(body));
+impl Producer {
+    pub(crate) fn new(server: &Server, requests: Vec<Vec<u8>>, connections: usize) -> Self {
+        let address = server.url().trim_start_matches("http://").to_owned();
+        Self { address, requests: requests.into(), connections }
     }
-    Ok(())
+
+    /// Sends so many requests; every answer must be 200.
+    pub(crate) fn publish(&self, times: usize) {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
+        runtime.block_on(async {
+            let sent = Arc::new(AtomicUsize::new(0));
+            let mut tasks = JoinSet::new();
+            for _ in 0..self.connections {
+                tasks.spawn(self.clone().connection(times, Arc::clone(&sent)));
+            }
+            while let Some(ended) = tasks.join_next().await {
+                ended.expect("a connection does not panic").expect("the server answers");
+            }
+        });
+    }
+
+    async fn connection(self, times: usize, sent: Arc<AtomicUsize>) -> io::Result<()> {
+        let mut stream = TcpStream::connect(&self.address).await?;
+        stream.set_nodelay(true)?;
+        let (reader, mut writer) = stream.split();
+        let mut answers = Messages::new(reader);
+        loop {
+            let number = sent.fetch_add(1, Ordering::Relaxed);
+            if number >= times {
+                return Ok(());
+            }
+            writer.write_all(&self.requests[number % self.requests.len()]).await?;
+            let (line, body) = answers.next().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+            let is_accepted = line.starts_with(b"HTTP/1.1 200");
+            assert!(is_accepted, "{} {}", String::from_utf8_lossy(line), String::from_utf8_lossy(body));
+        }
+    }
 }

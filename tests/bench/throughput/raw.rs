@@ -28,28 +28,34 @@ use crate::wire;
 pub(crate) struct Raw {
     /// Requests per second.
     pub(crate) per_second: f64,
-    /// CPU of the client per request, in microseconds.
-    pub(crate) cpu_us: f64,
 }
 
-/// Posts so many signed requests over kept connections, on one thread.
-pub(crate) fn measure(sink: &Sink, requests: usize, connections: usize) -> Raw {
-    let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
-    let (begin, cpu) = (now(), cpu_seconds(std::process::id()));
-    runtime.block_on(async {
-        let left = Arc::new(AtomicUsize::new(requests));
-        let mut tasks = JoinSet::new();
-        for _ in 0..connections {
-            tasks.spawn(connection(sink.address.to_string(), Arc::clone(&left)));
-        }
-        while let Some(ended) = tasks.join_next().await {
-            ended.expect("a connection does not panic");
-        }
-    });
-    let took = now().saturating_sub(begin).as_secs_f64();
-    let cpu = cpu_seconds(std::process::id()) - cpu;
-    sink.reset();
-    Raw { per_second: requests as f64 / took, cpu_us: cpu * 1e6 / requests as f64 }
+impl Raw {
+    /// Posts so many signed requests over kept connections, on one thread, and prints how fast that was.
+    #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+    pub(crate) fn measure(sink: &Sink, requests: usize, connections: usize) -> Self {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
+        let (begin, cpu) = (now(), cpu_seconds(std::process::id()));
+        runtime.block_on(async {
+            let left = Arc::new(AtomicUsize::new(requests));
+            let mut tasks = JoinSet::new();
+            for _ in 0..connections {
+                tasks.spawn(connection(sink.hosts[0].to_string(), Arc::clone(&left)));
+            }
+            while let Some(ended) = tasks.join_next().await {
+                ended.expect("a connection does not panic");
+            }
+        });
+        let took = now().saturating_sub(begin).as_secs_f64();
+        let cpu_us = (cpu_seconds(std::process::id()) - cpu) * 1e6 / requests as f64;
+        sink.reset();
+        let per_second = requests as f64 / took;
+        println!(
+            "Bare signed hyper client, {connections} connections: {per_second:.0}/s, {cpu_us:.1} us of CPU \
+                each"
+        );
+        Self { per_second }
+    }
 }
 
 async fn connection(address: String, left: Arc<AtomicUsize>) {
@@ -57,7 +63,7 @@ async fn connection(address: String, left: Arc<AtomicUsize>) {
     stream.set_nodelay(true).expect("the socket is open");
     let (mut sender, driver) = http1::handshake(TokioIo::new(stream)).await.expect("the sink speaks HTTP");
     tokio::spawn(driver);
-    let body = Bytes::from(wire::event(wire::MEASURED, 0));
+    let body = Bytes::from(wire::event(wire::MEASURED, wire::EVENT_BYTES, 0));
     let key = Hmac::<Sha256>::new_from_slice(&[7; 32]).expect("any length is a key");
     let take = |left: usize| left.checked_sub(1);
     while let Ok(number) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {

@@ -1,67 +1,97 @@
-//! The endpoint: answers 204, counts, and notes the time of each event. A process of its own, so that its
+//! The endpoints: they answer 204, count, and note the time of each event. A process of its own, so that its
 //! CPU time is counted apart.
 
-use std::cell::RefCell;
-use std::io::{self, BufRead, BufReader, Write};
+mod arrived;
+mod certificate;
+mod serving;
+
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::rc::Rc;
 
 use posthaste_tests::api::Api;
-use posthaste_tests::patience::now;
-use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime;
-use tokio::task::{LocalSet, spawn_local};
+use posthaste_tests::patience::wait_until;
+use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::wire::{Messages, SENT, SENT_DIGITS, find};
+pub(crate) use serving::serve;
 
-/// The argument that makes this program a sink.
+/// The argument that makes this program a sink. The number of its hosts follows.
 pub(crate) const ROLE: &str = "sink";
-
-/// Most times that are kept.
-const TIMES_MAX: usize = 10_000_000;
 
 /// A running sink.
 #[derive(Debug)]
 pub(crate) struct Sink {
     process: Child,
-    /// The address of the sink.
-    pub(crate) address: SocketAddr,
+    /// The addresses of its hosts.
+    pub(crate) hosts: Vec<SocketAddr>,
+    /// The address that speaks TLS.
+    tls: SocketAddr,
+    folder: TempDir,
     api: Api,
 }
 
-/// Events that arrived since the last question.
-#[derive(Debug, Default)]
-struct Arrived {
-    count: usize,
-    first_ns: u128,
-    last_ns: u128,
-    took_ns: Vec<u64>,
-}
-
 impl Sink {
-    /// Starts one.
-    pub(crate) fn start() -> Self {
+    /// Starts one that listens on so many hosts.
+    pub(crate) fn start(hosts: usize) -> Self {
         let program = std::env::current_exe().expect("this program has a path");
-        let mut process =
-            Command::new(program).arg(ROLE).stdout(Stdio::piped()).spawn().expect("this program starts");
+        let folder = TempDir::new().expect("there is room for a temporary folder");
+        let mut command = Command::new(program);
+        command.args([ROLE, &hosts.to_string()]).arg(ca_file(folder.path())).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("this program starts");
         let mut line = String::new();
         let output = process.stdout.take().expect("it is piped");
         BufReader::new(output).read_line(&mut line).expect("it says where it listens");
-        let address: SocketAddr = line.trim().parse().expect("it says where it listens");
-        Self { process, address, api: Api::new(format!("http://{address}"), "") }
+        let (hosts, tls): (Vec<SocketAddr>, _) =
+            serde_json::from_str(&line).expect("it says where it listens");
+        let api = Api::new(format!("http://{}", hosts[0]), "");
+        Self { process, hosts, tls, folder, api }
     }
 
-    /// Forgets what arrived.
+    /// The URL of its first host.
+    pub(crate) fn url(&self) -> String {
+        self.url_of(0)
+    }
+
+    /// The URL of a host.
+    pub(crate) fn url_of(&self, host: usize) -> String {
+        format!("http://{}", self.hosts[host])
+    }
+
+    /// The URL that speaks TLS, and the certificate to trust for it.
+    pub(crate) fn tls(&self) -> (String, PathBuf) {
+        (format!("https://{}", self.tls), ca_file(self.folder.path()))
+    }
+
+    /// Forgets what arrived. What is held now will not count.
     pub(crate) fn reset(&self) {
         self.ask("/reset");
+    }
+
+    /// Answers no more, or hardly: each answer is held for some seconds.
+    pub(crate) fn hold(&self) {
+        self.ask("/hold");
+    }
+
+    /// Answers everything again, at once.
+    pub(crate) fn release(&self) {
+        self.ask("/release");
     }
 
     /// The number of events that arrived.
     pub(crate) fn count(&self) -> usize {
         self.ask("/count")["count"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
+    }
+
+    /// Waits for so many arrivals, for as long as there are more of them: a run may take far longer than a
+    /// test.
+    pub(crate) fn wait_for(&self, count: usize) {
+        let mut seen = self.count();
+        while seen < count {
+            let before = seen;
+            seen = wait_until("more arrivals", || Some(self.count()).filter(|seen| *seen > before));
+        }
     }
 
     /// The arrival of the last one, in seconds since the epoch.
@@ -88,69 +118,6 @@ impl Drop for Sink {
     }
 }
 
-/// Serves for ever, on one thread.
-#[expect(clippy::print_stdout, reason = "the parent reads where it listens")]
-pub(crate) fn serve() {
-    let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
-    let arrived = Rc::new(RefCell::new(Arrived::default()));
-    LocalSet::new().block_on(&runtime, async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
-        println!("{}", listener.local_addr().expect("it is bound"));
-        io::stdout().flush().expect("the parent reads");
-        while let Ok((stream, _)) = listener.accept().await {
-            spawn_local(connection(stream, Rc::clone(&arrived)));
-        }
-    });
-}
-
-async fn connection(mut stream: TcpStream, arrived: Rc<RefCell<Arrived>>) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let (reader, mut writer) = stream.split();
-    let mut requests = Messages::new(reader);
-    while let Some((line, body)) = requests.next().await? {
-        if line.starts_with(b"GET") {
-            let answer = arrived.borrow_mut().answer(line).to_string();
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
-            writer.write_all((head + &answer).as_bytes()).await?;
-        } else {
-            arrived.borrow_mut().note(body);
-            writer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await?;
-        }
-    }
-    Ok(())
-}
-
-impl Arrived {
-    fn note(&mut self, body: &[u8]) {
-        let at = now().as_nanos();
-        if self.count == 0 {
-            self.first_ns = at;
-        }
-        self.count += 1;
-        self.last_ns = at;
-        let Some(begin) = find(body, SENT).map(|begin| begin + SENT.len()) else { return };
-        let digits = body.get(begin..begin + SENT_DIGITS).unwrap_or_default();
-        let sent = digits.iter().fold(0_u128, |sum, digit| sum * 10 + u128::from(digit.wrapping_sub(b'0')));
-        if self.took_ns.len() < TIMES_MAX {
-            self.took_ns.push(u64::try_from(at.saturating_sub(sent)).unwrap_or(u64::MAX));
-        }
-    }
-
-    fn answer(&mut self, line: &[u8]) -> Value {
-        if line.starts_with(b"GET /reset") {
-            *self = Self::default();
-        }
-        if line.starts_with(b"GET /took") {
-            self.took_ns.sort_unstable();
-            let ms =
-                |share: f64| self.took_ns.get(rank(self.took_ns.len(), share)).map(|ns| *ns as f64 / 1e6);
-            return json!({ "p50": ms(0.5), "p99": ms(0.99), "max": ms(1.0) });
-        }
-        json!({ "count": self.count, "first": self.first_ns as f64 / 1e9, "last": self.last_ns as f64 / 1e9 })
-    }
-}
-
-/// The index of a percentile in sorted values (nearest rank).
-fn rank(count: usize, share: f64) -> usize {
-    ((count as f64 * share).ceil() as usize).clamp(1, count.max(1)) - 1
+fn ca_file(folder: &Path) -> PathBuf {
+    folder.join("ca.pem")
 }

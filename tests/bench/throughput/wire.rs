@@ -6,7 +6,7 @@ use std::io;
 use posthaste_tests::api::{CLOUD_EVENT, CLOUD_EVENTS_BATCH};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The size of one event, in bytes.
+/// The usual size of one event, in bytes.
 pub(crate) const EVENT_BYTES: usize = 1024;
 
 /// The text before the time of an event's publishing, in its body. The time has [`SENT_DIGITS`] digits.
@@ -20,23 +20,21 @@ pub(crate) const SENT_DIGITS: usize = 20;
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// One CloudEvent of a type, of [`EVENT_BYTES`], that says when it was sent.
-pub(crate) fn event(kind: &str, sent_ns: u128) -> String {
+/// One CloudEvent of a type, of so many bytes, that says when it was sent.
+pub(crate) fn event(kind: &str, bytes: usize, sent_ns: u128) -> String {
     let head = format!(
         r#"{{"specversion":"1.0","id":"0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e","source":"/bench","type":"{kind}","data":{{"sent":"{sent_ns:020}","fill":""#
     );
     let tail = r#""}}"#;
-    let fill = "x".repeat(EVENT_BYTES - head.len() - tail.len());
+    let fill = "x".repeat(bytes - head.len() - tail.len());
     format!("{head}{fill}{tail}")
 }
 
-/// A request that publishes so many events of a type at once.
-pub(crate) fn publish(kind: &str, path: &str, key: &str, events: usize, sent_ns: u128) -> Vec<u8> {
-    let event = event(kind, sent_ns);
-    let (content_type, body) = if events == 1 {
-        (CLOUD_EVENT, event)
-    } else {
-        (CLOUD_EVENTS_BATCH, format!("[{}]", vec![event; events].join(",")))
+/// A request that publishes these events at once.
+pub(crate) fn publish(path: &str, key: &str, events: &[String]) -> Vec<u8> {
+    let (content_type, body) = match events {
+        [event] => (CLOUD_EVENT, event.clone()),
+        events => (CLOUD_EVENTS_BATCH, format!("[{}]", events.join(","))),
     };
     format!(
         "POST {path} HTTP/1.1\r\nhost: bench\r\naeg-sas-key: {key}\r\ncontent-type: \
