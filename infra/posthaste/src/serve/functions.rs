@@ -1,9 +1,7 @@
 //! Every function with its poller or schedule, and the one HTTP router.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use axum::Router;
@@ -17,6 +15,7 @@ use posthaste_publish::Publish;
 use posthaste_record::Record;
 use posthaste_system::SystemClock;
 use posthaste_wake::Wake;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +30,7 @@ use super::schedule::every;
 use super::settings::ServeSettings;
 
 /// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before the
-/// deadline. There is a loop for each core: on two cores, two loops deliver more than one, and four no more.
+/// deadline. There are two loops, or one for each thread of the runtime.
 const DELIVERIES: PollSettings = PollSettings {
     queue: QueueName::Deliveries,
     batch_max: 10,
@@ -135,7 +134,7 @@ impl Functions {
 
     /// Starts the pollers and the schedules.
     pub(super) fn spawn_work(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
-        let loops = available_parallelism().map_or(DELIVERIES.loops, NonZeroUsize::get);
+        let loops = Handle::current().metrics().num_workers().max(DELIVERIES.loops);
         self.spawn_poller(tasks, stop, PollSettings { loops, ..DELIVERIES }, &self.deliver);
         self.spawn_poller(tasks, stop, DEAD_LETTERS, &self.dead_letters);
         self.spawn_poller(tasks, stop, REDRIVE, &self.redrive);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -235,8 +235,15 @@ impl Inbox {
     }
 
     /// Waits for work and takes what one commit takes; `None` once closed and empty.
+    #[expect(clippy::disallowed_methods, reason = "no caller can see this time")]
     pub(super) fn next(&self) -> Option<Batch> {
         let mut waiting = self.waiting.lock();
+        if let Some(last) = waiting.shared_at.take() {
+            // In one go, instead of a wake-up by the first job and another one at the end.
+            waiting.is_spaced = true;
+            self.arrived.wait_while_until(&mut waiting, |waiting| waiting.may_be_spaced(), last + SPACING);
+            waiting.is_spaced = false;
+        }
         while waiting.is_empty() {
             if waiting.is_closed {
                 return None;
@@ -244,19 +251,8 @@ impl Inbox {
             self.arrived.wait(&mut waiting);
         }
         self.arrived.wait_while_for(&mut waiting, |waiting| waiting.may_wait(), SHARING_DELAY);
-        self.space(&mut waiting);
-        Some(waiting.take())
-    }
-
-    /// Waits for jobs that are likely to come, because several came with the last commit.
-    #[expect(clippy::disallowed_methods, reason = "no caller can see this time")]
-    fn space(&self, waiting: &mut MutexGuard<'_, Waiting>) {
-        if let Some(last) = waiting.shared_at.filter(|_| !waiting.may_wait()) {
-            waiting.is_spaced = true;
-            self.arrived.wait_while_until(waiting, |waiting| waiting.may_be_spaced(), last + SPACING);
-            waiting.is_spaced = false;
-        }
         waiting.shared_at = (waiting.jobs.len() > 1).then(Instant::now);
+        Some(waiting.take())
     }
 
     /// Waits before the next try after a failure. Calls in the meantime wait, too.
