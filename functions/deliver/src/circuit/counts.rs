@@ -37,7 +37,7 @@ impl WorkerCounts {
     }
 
     /// Counts the result of a request, and answers how many failures in a row that makes.
-    pub(super) fn count(&self, target: &Target, sign: HealthSignal, now: Timestamp) -> u32 {
+    pub(super) fn count(&self, target: &Target, sign: HealthSignal, now: impl FnOnce() -> Timestamp) -> u32 {
         let mut failures = self.failures.lock();
         match sign {
             HealthSignal::Good => {
@@ -74,7 +74,7 @@ mod tests {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
         let link = Target::Link(own.link().clone());
         assert!(!counts.is_failing(&own));
-        assert_eq!([1, 2].map(|_| counts.count(&link, HealthSignal::Bad, START)), [1, 2]);
+        assert_eq!([1, 2].map(|_| counts.count(&link, HealthSignal::Bad, || START)), [1, 2]);
         assert!(counts.is_failing(&own) && counts.is_failing(&link));
         counts.reset_with_link(&own);
         assert!(!counts.is_failing(&own));
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_success_ends_a_streak_and_what_says_nothing_does_not() {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
-        let count = |sign| counts.count(&own, sign, START);
+        let count = |sign| counts.count(&own, sign, || START);
         assert_eq!(
             [HealthSignal::Bad, HealthSignal::Answers, HealthSignal::Unknown, HealthSignal::Bad].map(count),
             [1, 0, 0, 2]
@@ -105,10 +105,10 @@ mod tests {
             ..crate::testing::delivery(1)
         };
         let is_problem = || counts.is_problem(&delivery, &own, &HealthSettings::default());
-        counts.count(&target(&own), HealthSignal::Bad, START);
-        counts.count(&target(&own), HealthSignal::Good, START + secs(1));
+        counts.count(&target(&own), HealthSignal::Bad, || START);
+        counts.count(&target(&own), HealthSignal::Good, || START + secs(1));
         assert!(!is_problem());
-        counts.count(&target(&own), HealthSignal::Good, START + secs(9));
+        counts.count(&target(&own), HealthSignal::Good, || START + secs(9));
         assert!(is_problem());
     }
 }

@@ -126,7 +126,7 @@ impl<P: Ports> Circuit<P> {
         if request.is_own_problem(target, sign) {
             return None;
         }
-        let failures = self.counts.count(target, sign, self.clock.now());
+        let failures = self.counts.count(target, sign, || self.clock.now());
         let last = Failure::of(request.outcome);
         invocation.count(target, sign, last, request.began);
         let is_streak = failures >= self.links.settings().failures_in_a_row;

@@ -52,8 +52,9 @@ impl ConsecutiveFailures {
     }
 
     /// Notes a success, which ends the streak.
-    pub fn succeeded(&mut self, target: &Target, now: Timestamp) {
+    pub fn succeeded(&mut self, target: &Target, now: impl FnOnce() -> Timestamp) {
         if let Some(seen) = self.0.get_mut(target) {
+            let now = now();
             let first = seen.successes.map_or(now, |before| before.first);
             *seen = Seen { in_a_row: 0, successes: Some(Successes { first, last: now }) };
         }
@@ -121,13 +122,13 @@ mod tests {
     fn a_success_ends_a_streak_of_its_own_target_alone() {
         let (mut streaks, a, b) = (ConsecutiveFailures::default(), target("a.example"), target("b.example"));
         assert_eq!([streaks.failed(&a), streaks.failed(&b), streaks.failed(&a)], [1, 1, 2]);
-        streaks.succeeded(&b, Timestamp::from_millis(7));
+        streaks.succeeded(&b, || Timestamp::from_millis(7));
         assert_eq!((streaks.is_failing(&a), streaks.is_failing(&b)), (true, false));
         assert_eq!([streaks.failed(&a), streaks.failed(&b)], [3, 1]);
         let at = Timestamp::from_millis;
         let of_b = Some(Successes { first: at(7), last: at(7) });
         assert_eq!([streaks.successes(&a), streaks.successes(&b)], [None, of_b]);
-        streaks.succeeded(&b, at(9));
+        streaks.succeeded(&b, || at(9));
         assert_eq!(streaks.successes(&b), Some(Successes { first: at(7), last: at(9) }));
         streaks.end(&b);
         assert_eq!(streaks.successes(&b), None);
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn of_a_target_that_never_failed_nothing_is_kept() {
         let mut streaks = ConsecutiveFailures::default();
-        streaks.succeeded(&target("a.example"), Timestamp::EPOCH);
+        streaks.succeeded(&target("a.example"), || Timestamp::EPOCH);
         assert!(streaks.0.is_empty());
     }
 
