@@ -211,7 +211,10 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
                 known.clear();
             }
         }
-        known.insert(key.to_owned(), next)
+        match known.get_mut(key) {
+            Some(known) => Some(std::mem::replace(known, next)),
+            None => known.insert(key.to_owned(), next),
+        }
     }
 }
 

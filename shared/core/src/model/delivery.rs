@@ -249,7 +249,7 @@ impl Delivery {
 /// so the names' limit of 64 bytes each is what keeps this within 128 but for two names of full length, whose
 /// last character is cut; groups need not be unique.
 pub fn group(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    let mut group = format!("{}.{}", topic.folded(), subscription.folded());
+    let mut group = format!("{}.{}", topic.folded_text(), subscription.folded_text());
     group.truncate(crate::model::limits::SQS_GROUP_ID_CHARS_MAX);
     group
 }

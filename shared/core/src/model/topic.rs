@@ -161,7 +161,7 @@ impl Subscription {
 impl Topic {
     /// The subscription of this name, without regard to case.
     pub fn subscription(&self, name: &SubscriptionName) -> Option<&Arc<Subscription>> {
-        self.subscriptions.get(&name.folded())
+        self.subscriptions.get(&*name.folded_text())
     }
 
     /// Whether it is this creation of the topic that accepted what has this identity, at that time.

@@ -29,7 +29,7 @@ pub const TOPICS: &str = "topics/";
 
 /// The record of a topic.
 pub fn topic(name: &TopicName) -> String {
-    format!("{TOPICS}{}.json", name.folded())
+    format!("{TOPICS}{}.json", name.folded_text())
 }
 
 /// The name of the topic whose record has this key, in lower case.
