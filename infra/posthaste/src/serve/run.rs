@@ -42,8 +42,8 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
 }
 
 /// The number of threads for connections and deliveries: one core is left to the thread that commits, and to
-/// the kernel. Threads wake each other whenever there is work for one, so one too many costs a sixth of the
-/// processor time (decision 0163).
+/// the kernel. Threads wake each other whenever there is work for one, so one too many costs up to a
+/// fifth of the processor time (decision 0163).
 fn workers() -> usize {
     available_parallelism().map_or(1, |cores| cores.get() - 1).max(1)
 }
