@@ -28,7 +28,13 @@ pub struct Server {
 impl Server {
     /// Starts a server on a data folder and waits until it says where it listens.
     pub fn start(data_dir: &Path, arguments: &[&str]) -> Self {
-        let (process, log) = spawn(data_dir, arguments);
+        Self::start_by(Command::new(posthaste()), data_dir, arguments)
+    }
+
+    /// The same by another program, such as a tracer. The command ends with the path of [`posthaste`], and
+    /// its process becomes the server.
+    pub fn start_by(command: Command, data_dir: &Path, arguments: &[&str]) -> Self {
+        let (process, log) = spawn(command, data_dir, arguments);
         let ready = log.wait_for("a server that says where it listens", |lines| {
             let url = lines.iter().find_map(|line| url_in(line));
             let is_over = lines.iter().filter(|line| *line == CLOSED).count() == 2;
@@ -42,7 +48,7 @@ impl Server {
 
     /// Starts a server that is expected to refuse, waits for its end, and answers its exit code and its log.
     pub fn fail_to_start(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-        let (mut process, log) = spawn(data_dir, arguments);
+        let (mut process, log) = spawn(Command::new(posthaste()), data_dir, arguments);
         let status = wait_until("a server that refuses to start", || process.try_wait().expect("it is ours"));
         let lines = log.wait_for("the end of the log", |lines| {
             (lines.iter().filter(|line| *line == CLOSED).count() == 2).then(|| lines.join("\n"))
@@ -115,8 +121,7 @@ impl Drop for Server {
     }
 }
 
-fn spawn(data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
-    let mut command = Command::new(posthaste());
+fn spawn(mut command: Command, data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
     command.args(["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]);
     command.arg("--data-dir").arg(data_dir).args(arguments);
     command.env_remove("POSTHASTE_KEY").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
