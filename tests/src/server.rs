@@ -34,7 +34,17 @@ impl Server {
 
     /// The same for a data folder that takes a while to read.
     pub fn start_within(patience: Duration, data_dir: &Path, arguments: &[&str]) -> Self {
-        let (process, log) = spawn(data_dir, arguments);
+        Self::begin(Command::new(posthaste()), patience, data_dir, arguments)
+    }
+
+    /// The same by another program, such as a tracer. The command ends with the path of [`posthaste`], and
+    /// its process becomes the server.
+    pub fn start_by(command: Command, data_dir: &Path, arguments: &[&str]) -> Self {
+        Self::begin(command, PATIENCE, data_dir, arguments)
+    }
+
+    fn begin(command: Command, patience: Duration, data_dir: &Path, arguments: &[&str]) -> Self {
+        let (process, log) = spawn(command, data_dir, arguments);
         let ready = log.wait_within(patience, "a server that says where it listens", |lines| {
             let url = lines.iter().find_map(|line| url_in(line));
             let is_over = lines.iter().filter(|line| *line == CLOSED).count() == 2;
@@ -48,7 +58,7 @@ impl Server {
 
     /// Starts a server that is expected to refuse, waits for its end, and answers its exit code and its log.
     pub fn fail_to_start(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-        let (mut process, log) = spawn(data_dir, arguments);
+        let (mut process, log) = spawn(Command::new(posthaste()), data_dir, arguments);
         let status = wait_until("a server that refuses to start", || process.try_wait().expect("it is ours"));
         let lines = log.wait_for("the end of the log", |lines| {
             (lines.iter().filter(|line| *line == CLOSED).count() == 2).then(|| lines.join("\n"))
@@ -121,8 +131,7 @@ impl Drop for Server {
     }
 }
 
-fn spawn(data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
-    let mut command = Command::new(posthaste());
+fn spawn(mut command: Command, data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
     command.args(["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]);
     command.arg("--data-dir").arg(data_dir).args(arguments);
     command.env_remove("POSTHASTE_KEY").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,0 +1,56 @@
+//! Allocations of a server in this process. The endpoint and the publisher beside it allocate nothing.
+
+use std::alloc::System;
+use std::path::Path;
+use std::time::Duration;
+
+use posthaste::cli::{Cli, Command};
+use posthaste::serve::{App, ServeSettings};
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::pressure::PressureSettings;
+use posthaste_tests::api::Api;
+use posthaste_tests::home::Home;
+use posthaste_tests_counts::{Case, Endpoint, Figure, Load, each_case, hold};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use tokio::runtime;
+
+/// Counts what every thread of the process asks for.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Worker threads of the server, so that it has the same number on every machine.
+const WORKERS: usize = 2;
+
+const DRAIN_TIMEOUT: Duration = Duration::from_mins(1);
+
+each_case!(check);
+
+fn check(case: Case) {
+    let endpoint = Endpoint::take();
+    let home = Home::new();
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = runtime.expect("a runtime starts");
+    let app = runtime.block_on(App::start(&settings(case, home.path()))).expect("the server starts");
+    let api = Api::new(app.url(), app.admin_key().expose());
+    let mut load = Load::start(case, &api, &endpoint);
+    hold(case, [Figure::Allocations, Figure::AllocatedBytes], || {
+        let region = Region::new(ALLOCATOR);
+        load.run_window();
+        let change = region.change();
+        let counts = [change.allocations + change.reallocations, change.bytes_allocated];
+        counts.map(|count| u32::try_from(count).expect("a window is short"))
+    });
+    runtime.block_on(app.drain(DRAIN_TIMEOUT)).expect("the server ends well");
+}
+
+/// The settings of `posthaste serve` with the options of a case.
+fn settings(case: Case, data_dir: &Path) -> ServeSettings {
+    let line = ["posthaste", "serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8"];
+    let line = line.iter().chain(case.options()).map(Into::into);
+    let line = line.chain(["--data-dir".into(), data_dir.into()]);
+    let Cli { global, command } = Cli::read(line).expect("serve has these options");
+    let Command::Serve(options) = command else { panic!("not the command serve") };
+    let settings =
+        ServeSettings::of(&global, &options, PressureSettings::default(), HealthSettings::default());
+    settings.expect("the settings fit each other")
+}
