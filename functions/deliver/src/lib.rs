@@ -212,8 +212,8 @@ mod tests {
         check(Deliver::hear_late_answers);
     }
 
-    /// An invocation is one piece of memory, which is made, moved and freed for each message that comes alone.
-    /// What is rare is boxed, so that it takes no room in it.
+    /// An invocation is one piece of memory, made and freed for each message that comes alone. What is rare
+    /// is boxed, so that it takes no room in it.
     #[test]
     fn an_invocation_is_small() {
         const BYTES_MAX: usize = 4500;

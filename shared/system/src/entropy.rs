@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use posthaste_ports::Entropy;
 
-/// Bytes that a thread draws at once. An event takes some twenty, and a system call takes longer than all else
-/// that is done with them.
+/// Bytes that a thread draws at once. An event takes some twenty, and a system call takes longer than all
+/// else that is done with them.
 const DRAWN_BYTES: usize = 1024;
 
 thread_local! {

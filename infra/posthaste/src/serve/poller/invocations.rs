@@ -25,8 +25,8 @@ impl Invocations {
         }
     }
 
-    /// Waits for `work`, and drives the last invocation meanwhile. The invocation comes first: the work may be
-    /// ready again and again.
+    /// Waits for `work`, and drives the last invocation meanwhile. The invocation comes first: the work may
+    /// be ready again and again.
     pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         while self.others.try_join_next().is_some() {}
         let work = pin!(work);
