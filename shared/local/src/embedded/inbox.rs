@@ -32,8 +32,8 @@ const SHARING_DELAY: Duration = Duration::from_millis(25);
 
 /// Least time from the start of one commit to the start of the next while several callers come at once: a
 /// commit costs more than its jobs do, and callers that wait a little longer share one. It is real time as
-/// well. A lone caller, whose next job comes after its answer, waits for nothing. PostgreSQL's `commit_delay`
-/// with `commit_siblings` follows the same rule.
+/// well. A lone caller, whose next job comes after its answer, waits for nothing.
+/// <https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-COMMIT-DELAY> has the same rule.
 const SPACING: Duration = Duration::from_micros(600);
 
 /// Jobs with which a commit begins at once.
