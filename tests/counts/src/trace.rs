@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 pub(crate) use calls::Calls;
 
 /// Worker threads of the server, so that it has the same number on every machine.
-const WORKERS: &str = "2";
+const WORKERS: &str = "1";
 
 /// Bytes of a text that strace shows. No one looks at them.
 const TEXT_BYTES: &str = "0";

@@ -1,6 +1,7 @@
 //! Allocations of a server in this process. The endpoint and the publisher beside it allocate nothing.
 
 use std::alloc::System;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,14 +34,20 @@ fn check(case: Case) {
     let app = runtime.block_on(App::start(&settings(case, home.path()))).expect("the server starts");
     let api = Api::new(app.url(), app.admin_key().expose());
     let mut load = Load::start(case, &api, &endpoint);
-    hold(case, [Figure::Allocations, Figure::AllocatedBytes], || {
+    let count = || {
         let region = Region::new(ALLOCATOR);
         load.run_window();
         let change = region.change();
         let counts = [change.allocations + change.reallocations, change.bytes_allocated];
         counts.map(|count| u32::try_from(count).expect("a window is short"))
-    });
+    };
+    let figures = [Figure::Allocations, Figure::AllocatedBytes];
+    let held = catch_unwind(AssertUnwindSafe(|| hold(case, figures, count)));
+    // A runtime with a server that was not drained may wait for ever when it is dropped.
     runtime.block_on(app.drain(DRAIN_TIMEOUT)).expect("the server ends well");
+    if let Err(panic) = held {
+        resume_unwind(panic);
+    }
 }
 
 /// The settings of `posthaste serve` with the options of a case.

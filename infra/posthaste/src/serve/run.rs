@@ -1,5 +1,6 @@
 //! The process around a server: its log, its signals, its end.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use crate::signals::Signals;
 /// nothing behind if it is cut short.
 const BLOCKING_AT_END_MAX: Duration = Duration::from_secs(1);
 
+/// The variable by which tokio itself takes the number of threads.
+const WORKERS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
+
 /// Serves until a signal comes.
 pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
@@ -34,7 +38,10 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
     let requests = &mut settings.connections.requests_max;
     *requests = descriptors::requests_max(*requests, files_max);
     let mut runtime = runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(workers()).enable_all().build().map_err(ServeError::Process)?;
+    if env::var_os(WORKERS_VARIABLE).is_none() {
+        runtime.worker_threads(workers());
+    }
+    let runtime = runtime.enable_all().build().map_err(ServeError::Process)?;
     let ended = runtime.block_on(serve(&settings, files));
     runtime.shutdown_timeout(BLOCKING_AT_END_MAX);
     ended?;

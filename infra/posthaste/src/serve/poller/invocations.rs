@@ -55,3 +55,47 @@ impl Invocations {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_invocation_is_driven_while_the_loop_waits() {
+        let (mut invocations, (done, is_done)) = (Invocations::default(), oneshot::channel());
+        invocations.begin(async move { drop(done.send(7)) });
+        assert_eq!(invocations.beside(is_done).await, Ok(7));
+        invocations.fewer_than(1).await;
+    }
+
+    #[tokio::test]
+    async fn an_invocation_that_is_not_over_goes_on_beside_the_next() {
+        let (mut invocations, (go_on, waits)) = (Invocations::default(), oneshot::channel());
+        let (done, is_done) = oneshot::channel();
+        invocations.begin(async move {
+            let _: Result<(), _> = waits.await;
+            drop(done.send(1));
+        });
+        invocations.beside(ready(())).await;
+        invocations.begin(async move { drop(go_on.send(())) });
+        // The second lets the first end.
+        assert_eq!(invocations.beside(is_done).await, Ok(1));
+        invocations.fewer_than(1).await;
+    }
+
+    #[tokio::test]
+    async fn a_loop_with_a_bound_waits_for_any_of_its_invocations() {
+        let mut invocations = Invocations::default();
+        invocations.begin(pending());
+        invocations.beside(ready(())).await;
+        invocations.begin(ready(()));
+        invocations.fewer_than(2).await;
+        invocations.begin(pending());
+        invocations.begin(ready(()));
+        invocations.fewer_than(3).await;
+    }
+}
