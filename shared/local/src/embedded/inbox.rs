@@ -30,6 +30,10 @@ const COMMIT_DELETES_MAX: usize = 8192;
 /// real time and not the clock port's: it gathers writes, and no caller can see it.
 const SHARING_DELAY: Duration = Duration::from_millis(25);
 
+/// Bytes of records that wait no longer. So many are worth a commit of their own, and the messages whose
+/// records they are hold their places among those in flight until then.
+const SHARING_BYTES_MAX: usize = 64 * 1024;
+
 /// Least time from the start of one commit to the start of the next while several callers come at once: a
 /// commit costs more than its jobs do, and callers that wait a little longer share one. It is real time as
 /// well. A lone caller, whose next job comes after its answer, waits for nothing.
@@ -63,11 +67,12 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Whether this may wait for other work. Nobody hurries for records alone: their requests are answered,
+    /// Whether this may wait for other work. Nobody hurries for a few records: their requests are answered,
     /// and only the end of the deliveries waits for them.
     fn may_wait(&self) -> bool {
         let Self::Messages { messages, instead_of: None } = self else { return false };
         messages.iter().all(|message| message.to == QueueName::Records)
+            && self.bytes() < SHARING_BYTES_MAX
     }
 
     fn bytes(&self) -> usize {
