@@ -71,8 +71,7 @@ impl Work {
     /// and only the end of the deliveries waits for them.
     fn may_wait(&self) -> bool {
         let Self::Messages { messages, instead_of: None } = self else { return false };
-        messages.iter().all(|message| message.to == QueueName::Records)
-            && self.bytes() < SHARING_BYTES_MAX
+        messages.iter().all(|message| message.to == QueueName::Records) && self.bytes() < SHARING_BYTES_MAX
     }
 
     fn bytes(&self) -> usize {
