@@ -67,7 +67,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_invocation_is_driven_while_the_loop_waits() {
         let (mut invocations, (done, is_done)) = (Invocations::default(), oneshot::channel());
-        invocations.begin(async move { drop(done.send(7)) });
+        invocations.begin(async move { done.send(7).unwrap() });
         assert_eq!(invocations.beside(is_done).await, Ok(7));
         invocations.fewer_than(1).await;
     }
@@ -77,11 +77,11 @@ mod tests {
         let (mut invocations, (go_on, waits)) = (Invocations::default(), oneshot::channel());
         let (done, is_done) = oneshot::channel();
         invocations.begin(async move {
-            let _: Result<(), _> = waits.await;
-            drop(done.send(1));
+            waits.await.unwrap();
+            done.send(1).unwrap();
         });
         invocations.beside(ready(())).await;
-        invocations.begin(async move { drop(go_on.send(())) });
+        invocations.begin(async move { go_on.send(()).unwrap() });
         // The second lets the first end.
         assert_eq!(invocations.beside(is_done).await, Ok(1));
         invocations.fewer_than(1).await;
