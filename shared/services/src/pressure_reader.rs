@@ -129,10 +129,19 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     async fn refresh_if_due(&self) {
         let now = self.clock.monotonic();
         let is_fresh = |at: Duration| now.saturating_sub(at) < self.max_age;
-        if self.shared.known.lock().checked_at.is_some_and(is_fresh) {
+        let checked_at = self.shared.known.lock().checked_at;
+        if checked_at.is_some_and(is_fresh) {
             return;
         }
-        let Ok(_refreshing) = self.shared.refreshing.try_lock() else { return };
+        let _refreshing = match checked_at {
+            // What is known is good enough while another caller reads.
+            Some(_) => match self.shared.refreshing.try_lock() {
+                Ok(refreshing) => refreshing,
+                Err(_) => return,
+            },
+            // Nothing is known yet, which must not look as if there were no pressure.
+            None => self.shared.refreshing.lock().await,
+        };
         let etag = self.shared.known.lock().etag.clone();
         let read = get_newer(&self.store, PRESSURE_KEY, etag.as_ref()).await;
         let mut known = self.shared.known.lock();

@@ -133,6 +133,22 @@ async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_re
 }
 
 #[tokio::test]
+async fn before_the_first_read_has_ended_everyone_waits_for_it() {
+    let plan = Plan::by(|effect| (effect.number == 0).then_some(Fault::HangBefore));
+    let world = World::with(&plan);
+    world.write(95).await;
+    let mut context = Context::from_waker(Waker::noop());
+    let mut second = {
+        let mut first = pin!(world.level());
+        assert_eq!(first.as_mut().poll(&mut context), Poll::Pending);
+        let mut second = Box::pin(world.level());
+        assert_eq!(second.as_mut().poll(&mut context), Poll::Pending);
+        second
+    };
+    assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(Some(Level::High)));
+}
+
+#[tokio::test]
 async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_does() {
     let world = World::with(&Plan::none());
     let base = Duration::from_secs(2);
