@@ -154,11 +154,14 @@ where
     async fn invoke<H: Handler>(&self, handler: &H, batch: Vec<ReceivedMessage>, deadline: Duration) {
         let settled_by = |it: &ReceivedMessage| (it.id.clone(), it.receipt.clone(), it.receive_count);
         let received: Vec<_> = batch.iter().map(settled_by).collect();
-        let Ok(BatchResponse { failures }) = catch_panic(handler.handle(batch, deadline)).await else {
-            tracing::error!(
-                queue = %self.settings.queue, "an invocation failed, its messages come back"
-            );
-            return;
+        let failures = match catch_panic(handler.handle(batch, deadline)).await {
+            Ok(BatchResponse { failures }) => failures,
+            Err(error) => {
+                tracing::error!(
+                    queue = %self.settings.queue, %error, "an invocation failed, its messages come back"
+                );
+                return;
+            }
         };
         for (id, receipt, receive_count) in received {
             // The receipt of a message that the function has settled itself is stale, which is no error.
