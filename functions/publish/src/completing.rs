@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tracing::Instrument;
 
 /// Work that goes on as a task of its own where this is dropped before its end. Until then it is done by
-/// whoever waits for it, which spares each request two changes of the thread.
+/// the task that waits for it, so that a request does not move between threads.
 pub(crate) struct Completing<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> Completing<T> {

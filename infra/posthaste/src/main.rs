@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use mimalloc::MiMalloc;
 
 /// A delivery makes many short-lived values, and hands them from thread to thread. The allocator of the C
-/// library spends a fifth of the processor time on that, and keeps three times the memory (decision 0163).
+/// library spends a fifth of the processor time on that (decision 0163).
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

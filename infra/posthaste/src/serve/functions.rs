@@ -30,7 +30,7 @@ use super::schedule::every;
 use super::settings::ServeSettings;
 
 /// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before the
-/// deadline. There are two loops, or one for each thread of the runtime.
+/// deadline. There is a loop for each thread of the runtime, and never fewer than two.
 const DELIVERIES: PollSettings = PollSettings {
     queue: QueueName::Deliveries,
     batch_max: 10,

@@ -30,8 +30,8 @@ const COMMIT_DELETES_MAX: usize = 8192;
 /// real time and not the clock port's: it gathers writes, and no caller can see it.
 const SHARING_DELAY: Duration = Duration::from_millis(25);
 
-/// Bytes of records that wait no longer. So many are worth a commit of their own, and the messages whose
-/// records they are hold their places among those in flight until then.
+/// Records of this many bytes do not wait: they are worth a commit of their own. Until it is made, their
+/// messages stay in flight.
 const SHARING_BYTES_MAX: usize = 64 * 1024;
 
 /// Least time from the start of one commit to the start of the next while several callers come at once: a

@@ -40,7 +40,7 @@ impl Invocations {
         }
     }
 
-    /// Waits until fewer than so many are under way.
+    /// Waits until fewer than `count` are under way.
     pub(super) async fn fewer_than(&mut self, count: usize) {
         while self.others.len() + usize::from(self.own.is_some()) >= count {
             match self.own.as_mut() {
