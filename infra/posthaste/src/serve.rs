@@ -16,6 +16,7 @@ mod descriptors;
 mod error;
 mod functions;
 mod history;
+mod huge_pages;
 mod links;
 mod memory_pressure;
 mod monitor;

@@ -12,7 +12,7 @@ use tokio::runtime;
 use super::app::App;
 use super::error::ServeError;
 use super::settings::ServeSettings;
-use super::{config, descriptors, links, log, pressure};
+use super::{config, descriptors, huge_pages, links, log, pressure};
 use crate::cli::{Global, ServeArgs};
 use crate::commands::{ADMIN_KEY_FILE, Checked, check_files};
 use crate::error::CommandError;
@@ -34,6 +34,7 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
     let links = links::read(arguments.get(&table::LINK_SETTINGS_FILE).as_deref())?;
     let mut settings = ServeSettings::of(global, arguments, pressure, links)?;
     log::start(arguments.get(&table::LOG), &arguments.get(&table::LOG_FILTER).unwrap_or_default());
+    huge_pages::turn_off();
     let files_max = descriptors::raise_limit();
     let requests = &mut settings.connections.requests_max;
     *requests = descriptors::requests_max(*requests, files_max);
