@@ -9,6 +9,7 @@ use posthaste_ports::{BatchResponse, Clock, MessageId, Ports, ReceivedMessage};
 use crate::receive::{Malformed, Received, receive};
 use crate::record::Record;
 use crate::refused::Refused;
+use crate::work::blocking;
 
 /// Time before the deadline from which on no file is written, where messages may have to be put off.
 const PUT_OFF_BEFORE: Duration = Duration::from_secs(10);
@@ -25,7 +26,16 @@ impl<P: Ports> Record<P> {
     async fn write_batch(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> Vec<MessageId> {
         let mut refused = Refused::new(&batch);
         let write_by = if refused.may_put_off() { deadline.saturating_sub(PUT_OFF_BEFORE) } else { deadline };
-        let Received { hours, newer, malformed } = receive(batch);
+        let messages: Vec<_> = batch.iter().map(|message| message.id.clone()).collect();
+        // A full batch takes some ten milliseconds to read.
+        let received = match blocking(move || Ok(receive(batch))).await {
+            Ok(received) => received,
+            Err(error) => {
+                tracing::error!(error = &error as &dyn Error, "records not read, their messages come back");
+                return messages;
+            }
+        };
+        let Received { hours, newer, malformed } = received;
         malformed.iter().for_each(count_lost);
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {

@@ -1,8 +1,9 @@
 //! From messages to records, before anything is written.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
-use posthaste_core::delivery_log::{LogHour, Record, count_records, parse_records};
+use posthaste_core::delivery_log::{LogHour, Record, count_records, parse_records, without_duplicates};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::FormatError;
 use posthaste_ports::{MessageId, ReceivedMessage};
@@ -19,7 +20,7 @@ pub(crate) struct Received {
     pub(crate) malformed: Vec<Malformed>,
 }
 
-/// Records of one hour, and the messages that they came in.
+/// Records of one hour, each once, and the messages that they came in.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) records: Vec<Record>,
@@ -54,6 +55,9 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
             Ok(Err(error)) => received.put_aside(message, Unreadable::Format(error)),
             Err(panicked) => received.put_aside(message, Unreadable::Panicked(panicked)),
         }
+    }
+    for gathered in received.hours.values_mut() {
+        gathered.records = without_duplicates(take(&mut gathered.records));
     }
     received
 }

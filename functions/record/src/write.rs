@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{FileKey, FileName, LogHour, Record as LogRecord, without_duplicates};
+use posthaste_core::delivery_log::{FileKey, FileName, LogHour, Record as LogRecord};
 use posthaste_delivery_log::{RowGroups, write_file};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 
@@ -17,7 +17,7 @@ use crate::work::blocking;
 const MINUTES: u64 = 60;
 
 impl<P: Ports> Record<P> {
-    /// Writes the records of an hour into one file, each record once. An `Err` has the messages with records
+    /// Writes the records of an hour into one file. An `Err` has the messages with records
     /// that are not durable.
     pub(crate) async fn write_hour(
         &self,
@@ -26,7 +26,6 @@ impl<P: Ports> Record<P> {
         deadline: Duration,
     ) -> Result<(), Unwritten> {
         let Gathered { records, messages } = gathered;
-        let records = without_duplicates(records);
         let (count, key) = (records.len(), self.fresh_key(hour));
         match self.in_time(deadline, self.write(&key, records)).await {
             Ok(bytes) => {
