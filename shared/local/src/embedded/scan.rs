@@ -1,6 +1,7 @@
 //! The scan of an opened file: whether it is ours, and what it holds. The engine does not verify pages when
-//! it opens a file, so the order and number of rows are checked. Bodies and digests are not, because that
-//! would read every byte.
+//! it opens a file, so the order and number of rows are checked, and that each is found by its key: a damaged
+//! branch of the tree can hide rows from that alone. Bodies and digests are not checked, because that would
+//! read every byte.
 
 use redb::{
     Database, Range, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle,
@@ -56,7 +57,8 @@ fn messages(
     for row in table.iter()? {
         let (sequence, record) = row?;
         let sequence = sequence.value();
-        if sequence >= next || last.is_some_and(|last| sequence <= last) {
+        let is_in_place = sequence < next && last.is_none_or(|last| sequence > last);
+        if !is_in_place || table.get(sequence)?.is_none() {
             return Err(EngineError::Misplaced { table: TABLE, row: sequence.to_string() });
         }
         (found, last) = (found + 1, Some(sequence));
@@ -76,7 +78,8 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
     for row in table.iter()? {
         let (key, facts) = row?;
         let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
-        if facts.version >= next || (found > 0 && key <= last.as_str()) {
+        let is_in_place = facts.version < next && (found == 0 || key > last.as_str());
+        if !is_in_place || table.get(key)?.is_none() {
             return Err(EngineError::Misplaced { table: TABLE, row: key.to_owned() });
         }
         digests.step_over(Some(key))?;

@@ -1,5 +1,7 @@
 //! One commit as one transaction of the engine.
 
+use std::ops::Bound;
+
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use redb::{ReadableTable, Table, WriteTransaction};
 
@@ -12,6 +14,9 @@ use crate::embedded::store::version_of;
 use crate::embedded::tables::{COMMIT, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
 type Messages<'t> = Table<'t, u64, &'static [u8]>;
+
+/// Largest distance of two settled messages that are deleted in one go. What lies between them is looked at.
+const DELETED_TOGETHER_DISTANCE: u64 = 8;
 
 impl Committer {
     /// Writes a batch durably. The outcomes beside an error are those of the jobs that were looked at, for
@@ -27,17 +32,17 @@ impl Committer {
     fn try_write(&mut self, batch: &Batch, outcomes: &mut Vec<Outcome>) -> Result<(), EngineError> {
         let transaction = self.shared.engine.begin_write()?;
         let mut messages = transaction.open_table(MESSAGES)?;
-        for sequence in &batch.deletes {
-            self.delete(&mut messages, *sequence)?;
-        }
+        self.delete(&mut messages, settled(batch))?;
         for job in &batch.jobs {
             outcomes.push(self.write_one(&job.work, &transaction, &mut messages)?);
         }
+        self.store(&mut messages, batch, outcomes)?;
         drop(messages);
         transaction.open_table(FOLDER)?.insert(COMMIT, self.commit + 1)?;
         Ok(transaction.commit()?)
     }
 
+    /// Does one job but for its messages, which have their numbers then.
     fn write_one(
         &mut self,
         work: &Work,
@@ -46,16 +51,7 @@ impl Committer {
     ) -> Result<Outcome, EngineError> {
         let number = self.next_sequence;
         match work {
-            Work::Messages { messages: new, instead_of } => {
-                if let Some((_, sequence)) = instead_of {
-                    self.delete(messages, *sequence)?;
-                }
-                for message in new {
-                    let bytes = store(messages, self.next_sequence, message)?;
-                    self.live.add_message(Some(message.to), bytes);
-                    self.next_sequence += 1;
-                }
-            }
+            Work::Messages { messages: new, .. } => self.next_sequence += new.len() as u64,
             Work::Redrive { messages: moved, .. } => {
                 for (sequence, _) in moved {
                     self.redrive(messages, *sequence)?;
@@ -92,11 +88,40 @@ impl Committer {
         Ok(Ok(number))
     }
 
-    fn delete(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
-        if let Some(record) = messages.remove(sequence)? {
-            self.live.remove_message(record::queue_of(record.value()), record.value().len());
+    /// Deletes messages. Those that lie side by side are deleted in one go, since many share a page.
+    fn delete(&mut self, messages: &mut Messages<'_>, sequences: Vec<u64>) -> Result<(), EngineError> {
+        for run in sequences.chunk_by(|one, next| next - one <= DELETED_TOGETHER_DISTANCE) {
+            let is_kept = |sequence, record: &[u8]| {
+                let is_kept = run.binary_search(&sequence).is_err();
+                if !is_kept {
+                    self.live.remove_message(record::queue_of(record), record.len());
+                }
+                is_kept
+            };
+            messages.retain_in(run[0]..=run[run.len() - 1], is_kept)?;
         }
         Ok(())
+    }
+
+    /// Stores the messages of all jobs. They have the largest numbers of all, so that they are appended in one
+    /// go, and fill their pages.
+    fn store(
+        &mut self,
+        messages: &mut Messages<'_>,
+        batch: &Batch,
+        outcomes: &[Outcome],
+    ) -> Result<(), EngineError> {
+        let mut end = messages.upper_bound_mut(Bound::<u64>::Unbounded)?;
+        let mut record = Vec::new();
+        for (job, outcome) in batch.jobs.iter().zip(outcomes) {
+            let (Work::Messages { messages: new, .. }, Ok(first)) = (&job.work, outcome) else { continue };
+            for (sequence, message) in (*first..).zip(new) {
+                write_record(message, &mut record);
+                end.insert_before(sequence, record.as_slice())?;
+                self.live.add_message(Some(message.to), record.len());
+            }
+        }
+        Ok(end.close()?)
     }
 
     /// Changes only the queue of a record and its due time, which is now. A damaged record is not touched:
@@ -114,18 +139,27 @@ impl Committer {
     }
 }
 
-/// Answers the size of the record.
-fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Result<usize, EngineError> {
+/// The numbers of all messages that end with a batch, in order.
+fn settled(batch: &Batch) -> Vec<u64> {
+    let replaced = batch.jobs.iter().filter_map(|job| match &job.work {
+        Work::Messages { instead_of: Some((_, sequence)), .. } => Some(*sequence),
+        _ => None,
+    });
+    let mut settled: Vec<_> = batch.deletes.iter().copied().chain(replaced).collect();
+    settled.sort_unstable();
+    settled
+}
+
+/// Makes `record` the record of a message.
+fn write_record(message: &NewMessage, record: &mut Vec<u8>) {
     let header = Header {
         queue: message.to,
         group: message.group.as_deref().unwrap_or_default(),
         sent_at: message.sent_at,
         due: message.due,
     };
-    let record_bytes = header.record_bytes(message.body.len());
-    let mut record = messages.insert_reserve(sequence, record_bytes)?;
-    header.write(&message.body, record.as_mut());
-    Ok(record_bytes)
+    record.resize(header.record_bytes(message.body.len()), 0);
+    header.write(&message.body, record);
 }
 
 fn holds(condition: &PutCondition, known: Option<ObjectFacts>) -> bool {
