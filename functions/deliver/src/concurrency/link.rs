@@ -1,7 +1,7 @@
 //! The limit of one link. A quarter of its slots is kept for subscriptions that have no request open, so that
 //! one hanging endpoint cannot take all of them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -25,18 +25,25 @@ pub(super) struct LinkLimit {
 
 #[derive(Debug, Default)]
 struct Slots {
-    /// Open requests, in all and by subscription.
+    /// Open requests in all.
     taken: usize,
-    by: BTreeMap<Target, usize>,
-    /// Waiting requests by subscription, in the order in which they came.
-    waiting: BTreeMap<Target, VecDeque<Waiter>>,
+    /// Subscriptions with open or waiting requests.
+    queues: BTreeMap<Target, Queue>,
     /// Subscriptions with waiting requests; the one that is served next comes first.
-    ranked: BTreeSet<Rank>,
+    ranked: BTreeMap<Rank, Target>,
     waited_ever: u64,
 }
 
-/// The open requests of a subscription, and when the first that waits came.
-type Rank = (usize, u64, Target);
+/// The requests of one subscription.
+#[derive(Debug, Default)]
+struct Queue {
+    open: usize,
+    /// Waiting requests, in the order in which they came.
+    waiting: VecDeque<Waiter>,
+}
+
+/// The open requests of a subscription, and when the first that waits came, which no two have in common.
+type Rank = (usize, u64);
 
 /// A request that waits for a slot.
 #[derive(Debug)]
@@ -76,17 +83,24 @@ impl LinkLimit {
     }
 
     fn take(self: &Arc<Self>, slots: &mut Slots, target: &Target) -> LinkSlot {
-        slots.open_one(target);
-        LinkSlot { limit: Arc::clone(self), target: target.clone() }
+        slots.taken += 1;
+        slots.change(target, |queue| queue.open += 1);
+        self.slot(target.clone())
+    }
+
+    /// A slot that is counted as taken.
+    fn slot(self: &Arc<Self>, target: Target) -> LinkSlot {
+        LinkSlot { limit: Arc::clone(self), target }
     }
 
     /// Gives a slot back, and hands free ones to waiting requests.
     fn give_back(self: &Arc<Self>, target: &Target) {
         let mut slots = self.slots.lock();
-        slots.close_one(target);
+        slots.taken -= 1;
+        slots.change(target, |queue| queue.open -= 1);
         let mut given = Vec::new();
         while let Some((next, waiter)) = slots.next(self.max) {
-            given.push((waiter, self.take(&mut slots, &next)));
+            given.push((waiter, self.slot(next)));
         }
         drop(slots);
         // A waiter that has gone drops its slot, which is given back in turn.
@@ -97,88 +111,70 @@ impl LinkLimit {
 }
 
 impl Slots {
-    fn open_of(&self, target: &Target) -> usize {
-        self.by.get(target).copied().unwrap_or_default()
-    }
-
-    /// Whether one more request of a subscription may be open.
-    fn has_room(&self, target: &Target, max: usize) -> bool {
-        self.taken < if self.open_of(target) == 0 { max } else { subscription_max(max) }
+    /// Whether one more request may be open, of a subscription that has so many.
+    fn has_room(&self, open: usize, max: usize) -> bool {
+        self.taken < if open == 0 { max } else { subscription_max(max) }
     }
 
     /// Whether a new request may open at once. Requests of its subscription that already wait come before it.
     fn may_enter(&self, target: &Target, max: usize) -> bool {
-        !self.waiting.contains_key(target) && self.has_room(target, max)
+        let queue = self.queues.get(target);
+        queue.is_none_or(|queue| queue.waiting.is_empty())
+            && self.has_room(queue.map_or(0, |it| it.open), max)
     }
 
     fn wait(&mut self, target: &Target) -> oneshot::Receiver<LinkSlot> {
         let (slot, given) = oneshot::channel();
         self.waited_ever += 1;
         let waiter = Waiter { came: self.waited_ever, slot };
-        self.ranking(target, |slots| {
-            slots.waiting.entry(target.clone()).or_default().push_back(waiter);
-        });
+        self.change(target, |queue| queue.waiting.push_back(waiter));
         given
     }
 
-    /// The subscription that is served next, if it may be, and its request. It is the one with the fewest
-    /// open requests, and among equals the one that has waited longest. Requests that have given up are
-    /// removed when they come to the front, so that no search over all queues is needed.
+    /// Opens the waiting request that is served next, if it may be. Its subscription is the one with the
+    /// fewest open requests, and among equals the one that has waited longest. Requests that have given up
+    /// are removed when they come to the front, so that no search over all queues is needed.
     fn next(&mut self, max: usize) -> Option<(Target, Waiter)> {
         loop {
-            let (_, _, target) = self.ranked.first()?.clone();
-            if !self.has_room(&target, max) {
+            let ((open, _), target) = self.ranked.first_key_value()?;
+            if !self.has_room(*open, max) {
                 return None;
             }
-            let waiter = self.pop(&target)?;
-            if !waiter.slot.is_closed() {
+            let target = target.clone();
+            let waiter = self.change(&target, |queue| {
+                let waiter = queue.waiting.pop_front().filter(|waiter| !waiter.slot.is_closed());
+                queue.open += usize::from(waiter.is_some());
+                waiter
+            });
+            if let Some(waiter) = waiter {
+                self.taken += 1;
                 return Some((target, waiter));
             }
         }
     }
 
-    fn pop(&mut self, target: &Target) -> Option<Waiter> {
-        self.ranking(target, |slots| {
-            let queue = slots.waiting.get_mut(target)?;
-            let waiter = queue.pop_front();
-            if queue.is_empty() {
-                slots.waiting.remove(target);
-            }
-            waiter
-        })
-    }
-
-    fn open_one(&mut self, target: &Target) {
-        self.ranking(target, |slots| {
-            slots.taken += 1;
-            *slots.by.entry(target.clone()).or_default() += 1;
-        });
-    }
-
-    fn close_one(&mut self, target: &Target) {
-        self.ranking(target, |slots| {
-            slots.taken -= 1;
-            match slots.by.get_mut(target) {
-                Some(open) if *open > 1 => *open -= 1,
-                _ => drop(slots.by.remove(target)),
-            }
-        });
-    }
-
-    /// Changes a subscription's queue or its open requests, and ranks it again.
-    fn ranking<T>(&mut self, target: &Target, change: impl FnOnce(&mut Self) -> T) -> T {
-        if let Some(rank) = self.rank(target) {
-            self.ranked.remove(&rank);
+    /// Changes a subscription's requests, and ranks it again.
+    fn change<T>(&mut self, target: &Target, change: impl FnOnce(&mut Queue) -> T) -> T {
+        let queue = self.queues.entry(target.clone()).or_default();
+        let before = queue.rank();
+        let changed = change(queue);
+        let after = queue.rank();
+        if queue.open == 0 && queue.waiting.is_empty() {
+            self.queues.remove(target);
         }
-        let changed = change(self);
-        self.ranked.extend(self.rank(target));
+        if before != after {
+            let known = before.and_then(|rank| self.ranked.remove(&rank));
+            let target = || known.unwrap_or_else(|| target.clone());
+            self.ranked.extend(after.map(|rank| (rank, target())));
+        }
         changed
     }
+}
 
-    /// The rank of a subscription; `None` if it has no waiting request.
-    fn rank(&self, target: &Target) -> Option<Rank> {
-        let first = self.waiting.get(target)?.front()?;
-        Some((self.open_of(target), first.came, target.clone()))
+impl Queue {
+    /// The rank of the subscription; `None` if it has no waiting request.
+    fn rank(&self) -> Option<Rank> {
+        Some((self.open, self.waiting.front()?.came))
     }
 }
 
@@ -254,9 +250,11 @@ mod tests {
         /// The ranks are those of the queues, and no waiting request could be open.
         fn check(&self) {
             let slots = self.limit.slots.lock();
-            let ranks = slots.waiting.keys().map(|target| slots.rank(target).expect("a waiting request"));
+            let ranks =
+                slots.queues.iter().filter_map(|(target, queue)| Some((queue.rank()?, target.clone())));
             assert_eq!(slots.ranked, ranks.collect());
-            assert!(slots.waiting.keys().all(|target| !slots.has_room(target, MAX)));
+            assert!(slots.ranked.keys().all(|(open, _)| !slots.has_room(*open, MAX)));
+            assert_eq!(slots.taken, slots.queues.values().map(|queue| queue.open).sum::<usize>());
         }
     }
 
@@ -302,7 +300,7 @@ mod tests {
         queue.open.clear();
         queue.look();
         assert_eq!((queue.open.len(), queue.limit.slots.lock().taken), (0, 0));
-        assert!(queue.limit.slots.lock().waiting.is_empty() && queue.limit.slots.lock().by.is_empty());
+        assert!(queue.limit.slots.lock().queues.is_empty());
         queue.check();
     }
 

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::RwLock;
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
+use redb::{
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
+    WriteTransaction,
+};
 
 use super::bodies::Content;
 use super::damage::catch_panic;
@@ -25,6 +28,9 @@ pub(super) struct Begin {
     pub(super) first_sequence: u64,
     pub(super) commit: u64,
 }
+
+/// The messages, as a transaction sees them.
+type Messages = ReadOnlyTable<u64, &'static [u8]>;
 
 /// The engine. It is `None` while it is closed, for good or because it could not be opened again after a
 /// failure.
@@ -84,9 +90,17 @@ impl Engine {
         disk.finish().map_err(EngineError::Disk)
     }
 
-    /// The contents of some messages. A damaged one fails by itself.
+    /// The contents of some messages, read in one transaction. Where one is damaged, each is read by itself,
+    /// and fails by itself.
     pub(super) fn contents(&self, sequences: &[u64]) -> Result<Vec<Found>, EngineError> {
-        let found = |sequence: &u64| match self.read(|transaction| content(transaction, *sequence)) {
+        match self.read(|transaction| contents(transaction, sequences)) {
+            Err(error) if error.is_damage() => sequences.iter().map(|it| self.content(*it)).collect(),
+            other => other,
+        }
+    }
+
+    fn content(&self, sequence: u64) -> Result<Found, EngineError> {
+        match self.read(|transaction| content(&transaction.open_table(MESSAGES)?, sequence)) {
             Err(error) if error.is_damage() => {
                 tracing::error!(
                     sequence,
@@ -96,8 +110,7 @@ impl Engine {
                 Ok(Found::Damaged(None))
             }
             other => other,
-        };
-        sequences.iter().map(found).collect()
+        }
     }
 
     /// Reads in a transaction of its own.
@@ -166,8 +179,12 @@ impl Engine {
     }
 }
 
-fn content(transaction: &ReadTransaction, sequence: u64) -> Result<Found, EngineError> {
+fn contents(transaction: &ReadTransaction, sequences: &[u64]) -> Result<Vec<Found>, EngineError> {
     let messages = transaction.open_table(MESSAGES)?;
+    sequences.iter().map(|sequence| content(&messages, *sequence)).collect()
+}
+
+fn content(messages: &Messages, sequence: u64) -> Result<Found, EngineError> {
     let Some(record) = messages.get(sequence)? else { return Ok(Found::Missing) };
     Ok(match Header::read(record.value()) {
         Some((header, body)) => {
