@@ -309,3 +309,46 @@ impl Waiting {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the inbox waits in real time")]
+mod tests {
+    use super::*;
+
+    fn push(inbox: &Inbox) {
+        drop(inbox.push(Work::Delete { key: "topics/a.json".to_owned() }, None));
+    }
+
+    #[test]
+    fn the_last_commit_takes_everything() {
+        let inbox = Inbox::new();
+        push(&inbox);
+        inbox.delete(1);
+        inbox.close();
+        let batch = inbox.next().unwrap();
+        assert_eq!((batch.jobs.len(), batch.deletes), (1, vec![1]));
+        assert!(inbox.next().is_none());
+    }
+
+    #[test]
+    fn a_commit_after_a_shared_one_waits_for_many_jobs() {
+        let inbox = Inbox::new();
+        // The spacing would last for an hour. Only the jobs can end it.
+        inbox.waiting.lock().shared_at = Some(Instant::now() + Duration::from_hours(1));
+        std::thread::scope(|scope| {
+            let batch = scope.spawn(|| inbox.next().unwrap());
+            (0..SPACED_JOBS_MAX).for_each(|_| push(&inbox));
+            assert_eq!(batch.join().unwrap().jobs.len(), SPACED_JOBS_MAX);
+        });
+    }
+
+    #[test]
+    fn only_a_shared_commit_spaces_the_next_one() {
+        let inbox = Inbox::new();
+        for (jobs, is_shared) in [(2, true), (1, false), (1, false), (3, true)] {
+            (0..jobs).for_each(|_| push(&inbox));
+            assert_eq!(inbox.next().unwrap().jobs.len(), jobs);
+            assert_eq!(inbox.waiting.lock().shared_at.is_some(), is_shared, "{jobs}");
+        }
+    }
+}
