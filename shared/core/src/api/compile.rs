@@ -7,9 +7,10 @@ mod policy;
 mod problem;
 mod schemas;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use indexmap::IndexMap;
 
 use self::delivery_headers::delivery_headers;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub fn compile_topic(
     }
     let idle = idle(settings.auto_delete_on_idle)?;
     count_in("subscriptions", settings.subscriptions.len(), 0, SUBSCRIPTIONS_PER_TOPIC_MAX)?;
-    let mut subscriptions = BTreeMap::new();
+    let mut subscriptions = IndexMap::with_capacity(settings.subscriptions.len());
     for (subscription_name, written) in &settings.subscriptions {
         let within = |e: SettingsError| SettingsError {
             member: format!("subscriptions.{subscription_name}.{}", e.member),
@@ -55,6 +56,7 @@ pub fn compile_topic(
             return Err(error(format!("subscriptions.{subscription_name}"), Problem::Duplicate));
         }
     }
+    subscriptions.sort_unstable_keys();
     Ok(Topic {
         name: name.clone(),
         created_at: Timestamp::EPOCH,

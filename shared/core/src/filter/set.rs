@@ -45,6 +45,8 @@ pub struct Matches {
     events: usize,
     /// One filter after the other.
     passed: Vec<bool>,
+    /// The filters that let something through, in order.
+    passing: Vec<usize>,
 }
 
 /// The values that one event has under each key.
@@ -98,14 +100,19 @@ impl FilterSet {
     /// keys, and only if those are not among the attributes that were read before.
     pub fn matches(&self, events: &[Event]) -> Matches {
         let mut passed = vec![false; self.filters.len() * events.len()];
+        let mut is_passing = vec![false; self.filters.len()];
         let mut values = Values::new(self.keys, self.questions.len());
         for (number, event) in events.iter().enumerate() {
             values.clear();
             for (position, prepared) in self.filters.iter().enumerate() {
-                passed[position * events.len() + number] = self.passes(prepared, event, &mut values);
+                if self.passes(prepared, event, &mut values) {
+                    passed[position * events.len() + number] = true;
+                    is_passing[position] = true;
+                }
             }
         }
-        Matches { events: events.len(), passed }
+        let passing = is_passing.iter().enumerate().filter(|(_, is)| **is).map(|(position, _)| position);
+        Matches { events: events.len(), passed, passing: passing.collect() }
     }
 
     fn passes<'e>(&self, prepared: &Prepared, event: &'e Event, values: &mut Values<'e>) -> bool {
@@ -147,6 +154,11 @@ impl FilterSet {
 }
 
 impl Matches {
+    /// The positions of the filters that let at least one event through, in order.
+    pub fn passing(&self) -> &[usize] {
+        &self.passing
+    }
+
     /// The events that the filter at this position lets through, by their positions, in order.
     pub fn of(&self, position: usize) -> impl Iterator<Item = u32> {
         let start = position.saturating_mul(self.events);

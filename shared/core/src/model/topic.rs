@@ -1,9 +1,9 @@
 //! Topics and subscriptions as the rules use them: checked, with every default filled in.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -40,8 +40,8 @@ pub struct Topic {
     pub delivery_log: Option<DeliveryLogMode>,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
-    /// The subscriptions, by folded name.
-    pub subscriptions: BTreeMap<String, Arc<Subscription>>,
+    /// The subscriptions by folded name, in its order.
+    pub subscriptions: IndexMap<String, Arc<Subscription>>,
     /// The filters of all subscriptions, in the same order.
     pub filters: FilterSet,
 }

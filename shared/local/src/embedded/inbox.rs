@@ -38,7 +38,7 @@ const SHARING_BYTES_MAX: usize = 64 * 1024;
 /// commit costs more than its jobs do, and callers that wait a little longer share one. It is real time as
 /// well. A lone caller, whose next job comes after its answer, waits for nothing.
 /// <https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-COMMIT-DELAY> has the same rule.
-const SPACING: Duration = Duration::from_micros(600);
+const SPACING: Duration = Duration::from_micros(700);
 
 /// Jobs with which a commit begins at once.
 const SPACED_JOBS_MAX: usize = 64;

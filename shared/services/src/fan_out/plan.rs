@@ -100,16 +100,15 @@ impl<'a> Plan<'a> {
         let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
         let matches = topic.filters.matches(events);
         let takes = |s: &Subscription| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
-        let subscriptions = topic.subscriptions.values().enumerate();
-        for (position, subscription) in subscriptions.filter(|(_, s)| takes(s)) {
+        // Of hundreds of subscriptions only those that something is for are looked at.
+        let passing = matches.passing().iter().map(|position| (*position, &*topic.subscriptions[*position]));
+        for (position, subscription) in passing.filter(|(_, subscription)| takes(subscription)) {
             let (start, schema) = (indexes.len(), output(input, subscription));
             indexes.extend(matches.of(position));
             for index in &indexes[start..] {
                 copies[*index as usize][schema as usize] += 1;
             }
-            if indexes.len() > start {
-                receivers.push((&**subscription, start..indexes.len()));
-            }
+            receivers.push((subscription, start..indexes.len()));
         }
         Self { input, receivers, indexes, copies }
     }

@@ -54,4 +54,5 @@ fn an_answer_counts_for_its_event_only() {
     for position in 0..2 {
         assert_eq!(matches.of(position).collect::<Vec<_>>(), [0, 2]);
     }
+    assert_eq!((matches.passing(), set.matches(&["strange"].map(event)).passing()), (&[0, 1][..], &[][..]));
 }
