@@ -40,9 +40,14 @@ impl Filter {
         self.includes_type(event.event_type()) && self.includes_subject(event.subject().unwrap_or_default())
     }
 
-    fn includes_type(&self, event_type: &str) -> bool {
+    /// Whether every type is let through.
+    pub(super) fn includes_all_types(&self) -> bool {
         let types = &self.included_event_types;
-        types.is_empty() || types.iter().any(|included| included == event_type || included == ALL_TYPES)
+        types.is_empty() || types.iter().any(|included| included == ALL_TYPES)
+    }
+
+    fn includes_type(&self, event_type: &str) -> bool {
+        self.includes_all_types() || self.included_event_types.iter().any(|included| included == event_type)
     }
 
     fn includes_subject(&self, subject: &str) -> bool {

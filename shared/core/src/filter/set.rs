@@ -14,6 +14,10 @@ use crate::events::Event;
 #[derive(Debug, Default)]
 pub struct FilterSet {
     filters: Vec<Prepared>,
+    /// The filters that name an event type, by that type.
+    of_type: HashMap<String, Vec<usize>>,
+    /// The filters that let every type through.
+    of_any_type: Vec<usize>,
     /// The questions of all filters' conditions, each once.
     questions: Vec<Question>,
     /// The number of different keys.
@@ -65,7 +69,8 @@ impl FilterSet {
         let filters: Vec<_> = filters.into_iter().collect();
         let (mut places, mut asked) = (HashMap::new(), HashMap::new());
         let mut set = Self::default();
-        for filter in &filters {
+        for (position, filter) in filters.iter().enumerate() {
+            set.look_up_type(position, filter);
             let mut questions = Vec::with_capacity(filter.advanced.len());
             for (condition, Condition { key, test }) in filter.advanced.iter().enumerate() {
                 let next = places.len();
@@ -87,6 +92,16 @@ impl FilterSet {
         set
     }
 
+    fn look_up_type(&mut self, position: usize, filter: &Filter) {
+        if filter.includes_all_types() {
+            self.of_any_type.push(position);
+            return;
+        }
+        for event_type in &filter.included_event_types {
+            self.of_type.entry(event_type.clone()).or_default().push(position);
+        }
+    }
+
     fn look_up(&mut self, place: Place, index: usize, has_arrays: bool) {
         let slot = |is_extension| Slot { index, is_extension, has_arrays };
         match place {
@@ -96,16 +111,17 @@ impl FilterSet {
         }
     }
 
-    /// Matches every event with every filter. An event's text is read only if a filter gets as far as its
-    /// keys, and only if those are not among the attributes that were read before.
+    /// Matches every event with every filter that may let its type through. An event's text is read only if a
+    /// filter gets as far as its keys, and only if those are not among the attributes that were read before.
     pub fn matches(&self, events: &[Event]) -> Matches {
         let mut passed = vec![false; self.filters.len() * events.len()];
         let mut is_passing = vec![false; self.filters.len()];
         let mut values = Values::new(self.keys, self.questions.len());
         for (number, event) in events.iter().enumerate() {
             values.clear();
-            for (position, prepared) in self.filters.iter().enumerate() {
-                if self.passes(prepared, event, &mut values) {
+            let of_type = self.of_type.get(event.event_type()).into_iter().flatten();
+            for &position in of_type.chain(&self.of_any_type) {
+                if self.passes(&self.filters[position], event, &mut values) {
                     passed[position * events.len() + number] = true;
                     is_passing[position] = true;
                 }

@@ -1,5 +1,6 @@
-//! Conditions that filters share are tested once.
+//! Types are looked up, and conditions that filters share are tested once.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -55,4 +56,29 @@ fn an_answer_counts_for_its_event_only() {
         assert_eq!(matches.of(position).collect::<Vec<_>>(), [0, 2]);
     }
     assert_eq!((matches.passing(), set.matches(&["strange"].map(event)).passing()), (&[0, 1][..], &[][..]));
+}
+
+proptest! {
+    #[test]
+    fn the_types_of_a_set_are_those_of_its_filters(
+        types in prop::collection::vec(prop::collection::vec("a|b|A|All", 0..4), 0..6),
+        events in prop::collection::vec("a|b|A|c|All", 0..4),
+    ) {
+        let with = |types: &Vec<String>| Filter { included_event_types: types.clone(), ..Filter::default() };
+        let filters: Vec<_> = types.iter().map(|types| Arc::new(with(types))).collect();
+        let event = |event_type: &String| {
+            let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": event_type });
+            Event::parse(Schema::CloudEvents, json.to_string().into()).unwrap()
+        };
+        let events: Vec<_> = events.iter().map(event).collect();
+        let matches = FilterSet::of(filters.iter().cloned()).matches(&events);
+        let included = |filter: &Filter| -> Vec<u32> {
+            (0..).zip(&events).filter(|(_, event)| filter.includes(event)).map(|(number, _)| number).collect()
+        };
+        for (position, filter) in filters.iter().enumerate() {
+            prop_assert_eq!(matches.of(position).collect::<Vec<_>>(), included(filter));
+        }
+        let passing = filters.iter().enumerate().filter(|(_, filter)| !included(filter).is_empty());
+        prop_assert_eq!(matches.passing(), passing.map(|(position, _)| position).collect::<Vec<_>>());
+    }
 }
