@@ -63,6 +63,17 @@ fn the_console_is_there_unless_it_is_turned_off() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_in_small_pages() {
+    let home = Home::new();
+    let server = home.serve();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let huge_pages = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
+    assert_eq!(huge_pages.map(str::trim), Some("0"), "{status}");
+    server.stop();
+}
+
 #[test]
 fn health_and_its_description_need_no_key() {
     let home = Home::new();

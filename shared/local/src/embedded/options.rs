@@ -33,7 +33,7 @@ impl Default for LocalOptions {
             max_receive_count: MAX_RECEIVE_COUNT,
             deliveries_in_flight_max: 1000,
             body_cache_bytes: 32 << 20,
-            engine_cache_bytes: 32 << 20,
+            engine_cache_bytes: 24 << 20,
             disk_reserve_bytes: 32 << 20,
             records_reserve_bytes: LOG_DISK_FREE_MIN,
             records_bytes_max: RECORDS_WAITING_BYTES_MAX,
