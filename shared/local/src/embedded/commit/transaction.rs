@@ -15,6 +15,9 @@ use crate::embedded::tables::{COMMIT, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIG
 
 type Messages<'t> = Table<'t, u64, &'static [u8]>;
 
+/// The size of the engine's pages.
+const PAGE_BYTES: usize = 4096;
+
 /// Largest distance of two settled messages that are deleted in one go. What lies between them is looked at.
 const DELETED_TOGETHER_DISTANCE: u64 = 8;
 
@@ -91,6 +94,12 @@ impl Committer {
     /// Deletes messages. Those that lie side by side are deleted in one go, since many share a page.
     fn delete(&mut self, messages: &mut Messages<'_>, sequences: Vec<u64>) -> Result<(), EngineError> {
         for run in sequences.chunk_by(|one, next| next - one <= DELETED_TOGETHER_DISTANCE) {
+            if let [sequence] = run {
+                if let Some(record) = messages.remove(sequence)? {
+                    self.live.remove_message(record::queue_of(record.value()), record.value().len());
+                }
+                continue;
+            }
             let is_kept = |sequence, record: &[u8]| {
                 let is_kept = run.binary_search(&sequence).is_err();
                 if !is_kept {
@@ -103,25 +112,39 @@ impl Committer {
         Ok(())
     }
 
-    /// Stores the messages of all jobs. They have the largest numbers of all, so that they are appended in one
-    /// go, and fill their pages.
+    /// Stores the messages of all jobs. They have the largest numbers of all, so that many are appended in one
+    /// go, and fill their pages. One alone is inserted, and so is the first after a large one: the end that
+    /// others are appended to is written again.
     fn store(
         &mut self,
         messages: &mut Messages<'_>,
         batch: &Batch,
         outcomes: &[Outcome],
     ) -> Result<(), EngineError> {
-        let mut end = messages.upper_bound_mut(Bound::<u64>::Unbounded)?;
+        let numbered =
+            batch.jobs.iter().zip(outcomes).filter_map(|(job, outcome)| match (&job.work, outcome) {
+                (Work::Messages { messages, .. }, Ok(first)) => Some((*first..).zip(messages)),
+                _ => None,
+            });
+        let mut new = numbered.flatten().peekable();
         let mut record = Vec::new();
-        for (job, outcome) in batch.jobs.iter().zip(outcomes) {
-            let (Work::Messages { messages: new, .. }, Ok(first)) = (&job.work, outcome) else { continue };
-            for (sequence, message) in (*first..).zip(new) {
-                write_record(message, &mut record);
-                end.insert_before(sequence, record.as_slice())?;
-                self.live.add_message(Some(message.to), record.len());
+        while let Some((sequence, message)) = new.next() {
+            write_record(message, &mut record);
+            self.live.add_message(Some(message.to), record.len());
+            if new.peek().is_none() || has_large_end(messages)? {
+                messages.insert(sequence, record.as_slice())?;
+                continue;
             }
+            let mut end = messages.upper_bound_mut(Bound::<u64>::Unbounded)?;
+            end.insert_before(sequence, record.as_slice())?;
+            for (sequence, message) in new.by_ref() {
+                write_record(message, &mut record);
+                self.live.add_message(Some(message.to), record.len());
+                end.insert_before(sequence, record.as_slice())?;
+            }
+            end.close()?;
         }
-        Ok(end.close()?)
+        Ok(())
     }
 
     /// Changes only the queue of a record and its due time, which is now. A damaged record is not touched:
@@ -148,6 +171,11 @@ fn settled(batch: &Batch) -> Vec<u64> {
     let mut settled: Vec<_> = batch.deletes.iter().copied().chain(replaced).collect();
     settled.sort_unstable();
     settled
+}
+
+/// Whether the last message fills pages of its own.
+fn has_large_end(messages: &Messages<'_>) -> Result<bool, EngineError> {
+    Ok(messages.last()?.is_some_and(|(_, record)| record.value().len() > PAGE_BYTES))
 }
 
 /// Makes `record` the record of a message.
