@@ -23,8 +23,8 @@ const fn row(figure: Figure, margins: [f64; 2], known: [f64; Case::COUNT]) -> Ro
 const TABLE: [Row; 11] = [
     //                                       with the delivery log          without it
     //                                           one   hundred   fan-out       one   hundred   fan-out
-    // 2026-11-26. Before the event's way was made short: 682, 170, 269 | 604, 158, 254. With the log, records are
-    // read on another thread since: what that allocates was seldom in a window before (554, 80.5, 167.5).
+    // 2026-11-26. Before the event's way was made short: 682, 170, 269 | 604, 158, 254. With the log, records
+    // are read on another thread now: what that allocates was seldom in a window before (554, 80.5, 167.5).
     row(Figure::Allocations, [8.0, 8.0],    [    604.0,     82.0,    175.5,    480.0,     70.0,    151.5]),
     // 2026-11-26. Before: 182, 38, 68 KB | 138, 30, 53 KB.
     row(Figure::AllocatedBytes, [12.0, 8.0],[143_500.0, 32_100.0, 46_300.0, 98_500.0, 22_900.0, 33_500.0]),

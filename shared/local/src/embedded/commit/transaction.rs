@@ -35,7 +35,7 @@ impl Committer {
     fn try_write(&mut self, batch: &Batch, outcomes: &mut Vec<Outcome>) -> Result<(), EngineError> {
         let transaction = self.shared.engine.begin_write()?;
         let mut messages = transaction.open_table(MESSAGES)?;
-        self.delete(&mut messages, settled(batch))?;
+        self.delete(&mut messages, &settled(batch))?;
         for job in &batch.jobs {
             outcomes.push(self.write_one(&job.work, &transaction, &mut messages)?);
         }
@@ -92,7 +92,7 @@ impl Committer {
     }
 
     /// Deletes messages. Those that lie side by side are deleted in one go, since many share a page.
-    fn delete(&mut self, messages: &mut Messages<'_>, sequences: Vec<u64>) -> Result<(), EngineError> {
+    fn delete(&mut self, messages: &mut Messages<'_>, sequences: &[u64]) -> Result<(), EngineError> {
         for run in sequences.chunk_by(|one, next| next - one <= DELETED_TOGETHER_DISTANCE) {
             if let [sequence] = run {
                 if let Some(record) = messages.remove(sequence)? {
@@ -112,9 +112,9 @@ impl Committer {
         Ok(())
     }
 
-    /// Stores the messages of all jobs. They have the largest numbers of all, so that many are appended in one
-    /// go, and fill their pages. One alone is inserted, and so is the first after a large one: the end that
-    /// others are appended to is written again.
+    /// Stores the messages of all jobs. They have the largest numbers of all, so that many are appended in
+    /// one go, and fill their pages. One alone is inserted, and so is the first after a large one: the page
+    /// that others are appended to is written again.
     fn store(
         &mut self,
         messages: &mut Messages<'_>,
