@@ -1,8 +1,8 @@
 //! A bounded memory of recently sent bodies, so that the healthy path does not read the engine.
 //!
 //! Queues give their oldest messages out first. So while more wait than fit, a new body finds no room, and
-//! the old ones stay: each of them saves a read soon. If the oldest left instead, each would leave just before
-//! it is asked for, and none would save anything.
+//! the old ones stay: each of them saves a read soon. If the oldest left instead, each would leave just
+//! before it is asked for, and none would save anything.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
