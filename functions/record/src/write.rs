@@ -17,8 +17,8 @@ use crate::work::blocking;
 const MINUTES: u64 = 60;
 
 impl<P: Ports> Record<P> {
-    /// Writes the records of an hour into one file. An `Err` has the messages with records
-    /// that are not durable.
+    /// Writes the records of an hour into one file. An `Err` has the messages with records that are not
+    /// durable.
     pub(crate) async fn write_hour(
         &self,
         hour: LogHour,

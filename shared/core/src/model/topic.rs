@@ -40,7 +40,7 @@ pub struct Topic {
     pub delivery_log: Option<DeliveryLogMode>,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
-    /// The subscriptions by folded name, in its order.
+    /// The subscriptions by folded name, sorted by it.
     pub subscriptions: IndexMap<String, Arc<Subscription>>,
     /// The filters of all subscriptions, in the same order.
     pub filters: FilterSet,

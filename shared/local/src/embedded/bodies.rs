@@ -5,18 +5,18 @@
 //! before it is asked for, and none would save anything.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
-use posthaste_ports::Evicted;
+use posthaste_ports::{Evicted, QueueName};
+
+use super::record::{QUEUES, number_of};
 
 /// Approximate bytes of an entry without its body.
 const ENTRY_OVERHEAD_BYTES: usize = 80;
 
-/// Time after which a body makes room for new ones: its message waits for its own endpoint and not for its
-/// turn.
-const KEPT_MIN: Duration = Duration::from_secs(30);
+/// Messages that have overtaken one whose body makes room. Fewer do so while subscriptions take turns.
+const OVERTAKEN_BY: u64 = 10_000;
 
 /// The content of a message, without ids and counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,42 +28,52 @@ pub(super) struct Content {
 /// The cache. Sequence numbers grow, so the first entry is the oldest.
 #[derive(Debug)]
 pub(super) struct Bodies {
-    entries: BTreeMap<u64, Content>,
+    entries: BTreeMap<u64, (QueueName, Content)>,
     bytes: usize,
     bytes_max: usize,
+    /// The newest message of each queue that was received.
+    received: [u64; QUEUES.len()],
 }
 
 impl Bodies {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { entries: BTreeMap::new(), bytes: 0, bytes_max }
+        Self { entries: BTreeMap::new(), bytes: 0, bytes_max, received: [0; QUEUES.len()] }
     }
 
-    /// Keeps a body if there is room for it, or if old ones can make room.
-    pub(super) fn insert(&mut self, sequence: u64, content: Content) {
+    /// Keeps the body of a new message of a queue if there is room for it. Bodies whose messages were
+    /// overtaken by many others make room: those wait for their own endpoints, and not for their turn.
+    pub(super) fn insert(&mut self, queue: QueueName, sequence: u64, content: Content) {
         let bytes = content.body.len() + ENTRY_OVERHEAD_BYTES;
+        if bytes > self.bytes_max {
+            return;
+        }
         while self.bytes + bytes > self.bytes_max {
             let Some(oldest) = self.entries.first_entry() else { return };
-            if content.sent_at < oldest.get().sent_at + KEPT_MIN {
+            let received = self.received[usize::from(number_of(oldest.get().0))];
+            if received < *oldest.key() + OVERTAKEN_BY {
                 return;
             }
-            self.bytes -= oldest.remove().body.len() + ENTRY_OVERHEAD_BYTES;
+            self.bytes -= oldest.remove().1.body.len() + ENTRY_OVERHEAD_BYTES;
         }
         self.bytes += bytes;
-        if let Some(old) = self.entries.insert(sequence, content) {
+        if let Some((_, old)) = self.entries.insert(sequence, (queue, content)) {
             self.bytes -= old.body.len() + ENTRY_OVERHEAD_BYTES;
         }
     }
 
     /// Takes a body out for the receiver of the message.
-    pub(super) fn take(&mut self, sequence: u64) -> Option<Content> {
-        let content = self.entries.remove(&sequence)?;
+    pub(super) fn take(&mut self, queue: QueueName, sequence: u64) -> Option<Content> {
+        let newest = &mut self.received[usize::from(number_of(queue))];
+        *newest = sequence.max(*newest);
+        let (_, content) = self.entries.remove(&sequence)?;
         self.bytes -= content.body.len() + ENTRY_OVERHEAD_BYTES;
         Some(content)
     }
 
     /// Takes everything out. What is received from now on is read from the engine.
     pub(super) fn take_all(&mut self) -> Self {
-        std::mem::replace(self, Self::new(self.bytes_max))
+        let emptied = Self { received: self.received, ..Self::new(self.bytes_max) };
+        std::mem::replace(self, emptied)
     }
 
     /// The entries held, with the bodies' own bytes.
@@ -77,35 +87,39 @@ impl Bodies {
 mod tests {
     use super::*;
 
-    fn content(secs: u64, bytes: usize) -> Content {
-        let sent_at = Timestamp::EPOCH + Duration::from_secs(secs);
-        Content { sent_at, body: vec![b'x'; bytes].into() }
+    const QUEUE: QueueName = QueueName::Deliveries;
+
+    fn content(bytes: usize) -> Content {
+        Content { sent_at: Timestamp::EPOCH, body: vec![b'x'; bytes].into() }
     }
 
     #[test]
     fn a_new_body_finds_no_room_while_those_before_it_wait_for_their_turn() {
         let mut bodies = Bodies::new(2 * (ENTRY_OVERHEAD_BYTES + 100));
         for sequence in 1..=3 {
-            bodies.insert(sequence, content(29, 100));
+            bodies.insert(QUEUE, sequence, content(100));
         }
-        assert_eq!(bodies.take(3), None);
-        assert_eq!(bodies.take(1), Some(content(29, 100)));
-        bodies.insert(4, content(29, 101));
-        bodies.insert(5, content(29, 99));
-        assert_eq!((bodies.take(4), bodies.take(5)), (None, Some(content(29, 99))));
-        bodies.insert(6, content(29, 10_000));
-        assert_eq!((bodies.take(6), bodies.held().entries), (None, 1));
+        assert_eq!(bodies.take(QUEUE, 1), Some(content(100)));
+        bodies.insert(QUEUE, 4, content(101));
+        bodies.insert(QUEUE, 5, content(99));
+        assert_eq!((bodies.take(QUEUE, 4), bodies.take(QUEUE, 5)), (None, Some(content(99))));
+        bodies.insert(QUEUE, 6, content(10_000));
+        assert_eq!((bodies.take(QUEUE, 6), bodies.held().entries), (None, 1));
     }
 
     #[test]
-    fn a_body_that_waits_for_its_endpoint_makes_room() {
+    fn bodies_that_were_overtaken_make_room() {
         let mut bodies = Bodies::new(2 * (ENTRY_OVERHEAD_BYTES + 100));
-        bodies.insert(1, content(0, 100));
-        bodies.insert(2, content(1, 100));
-        bodies.insert(3, content(30, 100));
-        assert_eq!((bodies.take(1), bodies.take(3)), (None, Some(content(30, 100))));
-        bodies.insert(4, content(31, 200));
-        assert_eq!((bodies.take(2), bodies.take(4)), (None, Some(content(31, 200))));
+        bodies.insert(QUEUE, 1, content(100));
+        bodies.insert(QUEUE, 2, content(100));
+        // A message of another queue overtakes none of this one.
+        assert_eq!(bodies.take(QueueName::Records, 90_000), None);
+        assert_eq!(bodies.take(QUEUE, 10_000), None);
+        bodies.insert(QUEUE, 10_001, content(100));
+        assert_eq!((bodies.take(QUEUE, 10_001), bodies.held().entries), (None, 2));
+        bodies.insert(QUEUE, 10_002, content(100));
+        assert_eq!((bodies.take(QUEUE, 1), bodies.take(QUEUE, 10_002)), (None, Some(content(100))));
+        assert_eq!(bodies.take(QUEUE, 2), Some(content(100)));
         assert_eq!((bodies.held(), bodies.bytes), (Evicted::default(), 0));
     }
 
@@ -114,7 +128,7 @@ mod tests {
         let mut bodies = Bodies::new(10_000);
         for (sequence, bytes) in [(1, 100), (2, 0), (3, 7)] {
             let body = vec![b'x'; bytes].into();
-            bodies.insert(sequence, Content { sent_at: Timestamp::EPOCH, body });
+            bodies.insert(QUEUE, sequence, Content { sent_at: Timestamp::EPOCH, body });
         }
         assert_eq!(bodies.take_all().held(), Evicted { entries: 3, bytes: 107 });
         assert_eq!((bodies.held(), bodies.bytes, bodies.bytes_max), (Evicted::default(), 0, 10_000));

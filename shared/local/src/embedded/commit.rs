@@ -38,6 +38,8 @@ enum Recovered {
 struct Unresolved {
     jobs: Vec<(Work, Outcome)>,
     deletes: Vec<u64>,
+    /// The bytes that the folder holds if it took effect.
+    live: Live,
 }
 
 /// Refuses waiting and later work when the thread ends, also by a panic: no caller waits for a thread that is
@@ -140,6 +142,7 @@ impl Committer {
                 );
                 let was_refused = error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
                 let recovered = self.recover(was_refused);
+                let after = self.live;
                 if !matches!(recovered, Recovered::TookEffect) {
                     self.live = live;
                 }
@@ -159,7 +162,7 @@ impl Committer {
                     );
                     return true;
                 }
-                self.settle_failure(batch, error, outcomes, &recovered);
+                self.settle_failure(batch, error, outcomes, &recovered, after);
                 false
             }
         }
@@ -174,6 +177,7 @@ impl Committer {
         let Some(unresolved) = self.unresolved.take() else { return Ok(()) };
         if commit > self.commit {
             self.commit = commit;
+            self.live = unresolved.live;
             self.apply(unresolved.jobs);
         } else {
             self.undo_all(unresolved);
@@ -214,6 +218,7 @@ impl Committer {
         error: EngineError,
         outcomes: Vec<Outcome>,
         recovered: &Recovered,
+        live: Live,
     ) {
         // `Full` promises that nothing was written.
         let kind = if matches!(recovered, Recovered::Undone) { error.kind() } else { ErrorKind::Other };
@@ -221,7 +226,8 @@ impl Committer {
         let refuse = || Err(failed.clone());
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
         let (works, answers): (Vec<_>, Vec<_>) = batch.jobs.into_iter().map(Job::into_parts).unzip();
-        let ended = Unresolved { jobs: works.into_iter().zip(outcomes).collect(), deletes: batch.deletes };
+        let (jobs, deletes) = (works.into_iter().zip(outcomes).collect(), batch.deletes);
+        let ended = Unresolved { jobs, deletes, live };
         match recovered {
             Recovered::Undone => self.undo_all(ended),
             Recovered::TookEffect => self.apply(ended.jobs),

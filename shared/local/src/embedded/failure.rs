@@ -35,10 +35,14 @@ pub(super) enum EngineError {
 }
 
 impl EngineError {
-    /// True if the file is damaged, as far as can be told.
+    /// True if the file is damaged, as far as can be told. New messages have the largest numbers of all, so a
+    /// key that is out of order is damage too.
     pub(super) fn is_damage(&self) -> bool {
         match self {
-            Self::Redb(error) => matches!(&**error, redb::Error::Corrupted(_) | redb::Error::LockPoisoned(_)),
+            Self::Redb(error) => matches!(
+                &**error,
+                redb::Error::Corrupted(_) | redb::Error::LockPoisoned(_) | redb::Error::UnorderedKey
+            ),
             Self::Panicked(_) | Self::Lost { .. } | Self::Misplaced { .. } => true,
             _ => false,
         }

@@ -1,10 +1,11 @@
 //! The scan of an opened file: whether it is ours, and what it holds. The engine does not verify pages when
 //! it opens a file, so the order and number of rows are checked, and that each is found by its key: a damaged
-//! branch of the tree can hide rows from that alone. Bodies and digests are not checked, because that would
-//! read every byte.
+//! branch of the tree can hide rows from look-ups that a walk over all of them still finds. The bytes of
+//! messages and objects are not checked, because that would read the whole file.
 
 use redb::{
-    Database, Range, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle,
+    Database, Range, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    TableHandle,
 };
 
 use super::failure::EngineError;
@@ -97,6 +98,7 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
 
 /// The keys of objects that have a digest, in the objects' order: those objects must be there.
 struct Digests {
+    table: ReadOnlyTable<&'static str, (u64, u32)>,
     rows: Range<'static, &'static str, (u64, u32)>,
     next: Option<String>,
     expected: u64,
@@ -109,7 +111,7 @@ impl Digests {
     fn of(transaction: &ReadTransaction) -> Result<Self, EngineError> {
         let table = transaction.open_table(OBJECT_DIGESTS)?;
         let (expected, rows) = (table.len()?, table.range::<&str>(..)?);
-        let mut digests = Self { rows, next: None, expected, found: 0, missing: None };
+        let mut digests = Self { table, rows, next: None, expected, found: 0, missing: None };
         digests.read("")?;
         Ok(digests)
     }
@@ -130,7 +132,8 @@ impl Digests {
     fn read(&mut self, last: &str) -> Result<(), EngineError> {
         let Some(row) = self.rows.next() else { return all_found(DIGESTS, self.expected, self.found) };
         let key = row?.0.value().to_owned();
-        if self.found > 0 && key.as_str() <= last {
+        let is_in_place = self.found == 0 || key.as_str() > last;
+        if !is_in_place || self.table.get(key.as_str())?.is_none() {
             return Err(EngineError::Misplaced { table: DIGESTS, row: key });
         }
         (self.found, self.next) = (self.found + 1, Some(key));

@@ -89,7 +89,7 @@ impl Committer {
 /// A body that is due at once is likely to be asked for soon; one that waits is read when its time has come.
 fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
     if message.due <= message.sent_at {
-        bodies.insert(sequence, Content { sent_at: message.sent_at, body: message.body });
+        bodies.insert(message.to, sequence, Content { sent_at: message.sent_at, body: message.body });
     }
     Arrival { sequence, group: message.group.unwrap_or_default(), due: message.due }
 }

@@ -45,7 +45,7 @@ impl Committer {
         Ok(transaction.commit()?)
     }
 
-    /// Does one job but for its messages, which have their numbers then.
+    /// Does one job. Its messages only get their numbers here; `store` writes them.
     fn write_one(
         &mut self,
         work: &Work,
@@ -113,8 +113,8 @@ impl Committer {
     }
 
     /// Stores the messages of all jobs. They have the largest numbers of all, so that many are appended in
-    /// one go, and fill their pages. One alone is inserted, and so is the first after a large one: the page
-    /// that others are appended to is written again.
+    /// one go, and fill their pages. A single message is inserted, because a cursor writes the page that it
+    /// appends to again. So is the first after a large message, so that the large one is not written again.
     fn store(
         &mut self,
         messages: &mut Messages<'_>,
@@ -152,11 +152,12 @@ impl Committer {
     fn redrive(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
         let old = messages.get(sequence)?.map(|record| record.value().to_vec());
         let Some((header, body)) = old.as_deref().and_then(Header::read) else { return Ok(()) };
+        let old_bytes = old.as_ref().map_or(0, Vec::len);
         let moved = Header { queue: QueueName::Redrive, due: header.sent_at, ..header };
         let bytes = moved.record_bytes(body.len());
         let mut record = messages.insert_reserve(sequence, bytes)?;
         moved.write(body, record.as_mut());
-        self.live.remove_message(Some(header.queue), bytes);
+        self.live.remove_message(Some(header.queue), old_bytes);
         self.live.add_message(Some(moved.queue), bytes);
         Ok(())
     }

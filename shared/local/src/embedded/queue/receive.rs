@@ -69,7 +69,7 @@ impl<C: Clock> LocalQueue<C> {
         }
         let mut contents: Vec<Option<Found>> = {
             let mut bodies = self.shared().bodies.lock();
-            given.iter().map(|received| bodies.take(received.sequence).map(Found::Whole)).collect()
+            given.iter().map(|received| bodies.take(self.name, received.sequence).map(Found::Whole)).collect()
         };
         let missing = given.iter().zip(&contents).filter(|(_, content)| content.is_none());
         let missing: Vec<u64> = missing.map(|(received, _)| received.sequence).collect();
