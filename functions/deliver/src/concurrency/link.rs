@@ -111,7 +111,7 @@ impl LinkLimit {
 }
 
 impl Slots {
-    /// Whether one more request may be open, of a subscription that has so many.
+    /// Whether a subscription with `open` open requests may have one more.
     fn has_room(&self, open: usize, max: usize) -> bool {
         self.taken < if open == 0 { max } else { subscription_max(max) }
     }
