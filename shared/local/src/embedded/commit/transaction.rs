@@ -129,12 +129,15 @@ impl Committer {
         let mut new = numbered.flatten().peekable();
         let mut record = Vec::new();
         while let Some((sequence, message)) = new.next() {
-            write_record(message, &mut record);
-            self.live.add_message(Some(message.to), record.len());
             if new.peek().is_none() || has_large_end(messages)? {
-                messages.insert(sequence, record.as_slice())?;
+                let header = header(message);
+                let bytes = header.record_bytes(message.body.len());
+                header.write(&message.body, messages.insert_reserve(sequence, bytes)?.as_mut());
+                self.live.add_message(Some(message.to), bytes);
                 continue;
             }
+            write_record(message, &mut record);
+            self.live.add_message(Some(message.to), record.len());
             let mut end = messages.upper_bound_mut(Bound::<u64>::Unbounded)?;
             end.insert_before(sequence, record.as_slice())?;
             for (sequence, message) in new.by_ref() {
@@ -179,14 +182,18 @@ fn has_large_end(messages: &Messages<'_>) -> Result<bool, EngineError> {
     Ok(messages.last()?.is_some_and(|(_, record)| record.value().len() > PAGE_BYTES))
 }
 
-/// Makes `record` the record of a message.
-fn write_record(message: &NewMessage, record: &mut Vec<u8>) {
-    let header = Header {
+fn header(message: &NewMessage) -> Header<'_> {
+    Header {
         queue: message.to,
         group: message.group.as_deref().unwrap_or_default(),
         sent_at: message.sent_at,
         due: message.due,
-    };
+    }
+}
+
+/// Makes `record` the record of a message.
+fn write_record(message: &NewMessage, record: &mut Vec<u8>) {
+    let header = header(message);
     record.resize(header.record_bytes(message.body.len()), 0);
     header.write(&message.body, record);
 }
