@@ -10,12 +10,13 @@ use std::sync::Arc;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
-use super::engine::Begin;
+use super::engine::{Begin, LastCommit};
 use super::failure::EngineError;
 use super::inbox::{Answer, Batch, Done, Failed, Job, Work};
 use super::live::Live;
 use super::lock::FolderLock;
 use super::shared::Shared;
+use transaction::stores_messages;
 
 /// Most commits of one batch that may end by damage before the rest of it is given up: each costs an opening
 /// of the file.
@@ -36,6 +37,8 @@ enum Recovered {
 
 /// A transaction that took effect or not: the engine cannot tell until it is opened again.
 struct Unresolved {
+    /// The first number that its messages could have.
+    first: u64,
     jobs: Vec<(Work, Outcome)>,
     deletes: Vec<u64>,
     /// The bytes that the folder holds if it took effect.
@@ -57,6 +60,7 @@ impl Drop for Refused {
 pub(super) struct Committer {
     shared: Arc<Shared>,
     next_sequence: u64,
+    /// The number of the last commit that stored no message.
     commit: u64,
     live: Live,
     unresolved: Option<Unresolved>,
@@ -128,10 +132,10 @@ impl Committer {
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
-        let (syncs, live) = (self.shared.engine.syncs(), self.live);
+        let (syncs, live, first) = (self.shared.engine.syncs(), self.live, self.next_sequence);
         match self.write(&batch) {
             Ok(outcomes) => {
-                self.commit += 1;
+                self.commit += u64::from(!stores_messages(&batch));
                 self.succeed(batch, outcomes);
                 true
             }
@@ -141,7 +145,7 @@ impl Committer {
                     "a commit failed; the store is reopened"
                 );
                 let was_refused = error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
-                let recovered = self.recover(was_refused);
+                let recovered = self.recover(was_refused, first);
                 let after = self.live;
                 if !matches!(recovered, Recovered::TookEffect) {
                     self.live = live;
@@ -162,7 +166,7 @@ impl Committer {
                     );
                     return true;
                 }
-                self.settle_failure(batch, error, outcomes, &recovered, after);
+                self.settle_failure(batch, error, outcomes, &recovered, (first, after));
                 false
             }
         }
@@ -173,10 +177,9 @@ impl Committer {
         if self.shared.engine.is_open() {
             return Ok(());
         }
-        let commit = self.shared.engine.reopen()?;
+        let last = self.shared.engine.reopen()?;
         let Some(unresolved) = self.unresolved.take() else { return Ok(()) };
-        if commit > self.commit {
-            self.commit = commit;
+        if self.took_effect(last, unresolved.first) {
             self.live = unresolved.live;
             self.apply(unresolved.jobs);
         } else {
@@ -187,18 +190,21 @@ impl Committer {
 
     /// Opens the engine again. A transaction that was refused for lack of room, before anything was synced,
     /// is known to have taken no effect even if that fails.
-    fn recover(&mut self, was_refused: bool) -> Recovered {
+    fn recover(&mut self, was_refused: bool, first: u64) -> Recovered {
         match self.shared.engine.reopen() {
-            Ok(commit) if commit > self.commit => {
-                self.commit = commit;
-                Recovered::TookEffect
-            }
+            Ok(last) if self.took_effect(last, first) => Recovered::TookEffect,
             Ok(_) => Recovered::Undone,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the store cannot be reopened yet");
                 if was_refused { Recovered::Undone } else { Recovered::Unknown }
             }
         }
+    }
+
+    /// Whether the file shows a transaction that failed, and whose messages could have numbers from `first`.
+    fn took_effect(&mut self, last: LastCommit, first: u64) -> bool {
+        let before = std::mem::replace(&mut self.commit, last.number);
+        last.number > before || last.message.is_some_and(|message| message >= first)
     }
 
     fn succeed(&self, batch: Batch, outcomes: Vec<Outcome>) {
@@ -218,7 +224,7 @@ impl Committer {
         error: EngineError,
         outcomes: Vec<Outcome>,
         recovered: &Recovered,
-        live: Live,
+        (first, live): (u64, Live),
     ) {
         // `Full` promises that nothing was written.
         let kind = if matches!(recovered, Recovered::Undone) { error.kind() } else { ErrorKind::Other };
@@ -227,7 +233,7 @@ impl Committer {
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
         let (works, answers): (Vec<_>, Vec<_>) = batch.jobs.into_iter().map(Job::into_parts).unzip();
         let (jobs, deletes) = (works.into_iter().zip(outcomes).collect(), batch.deletes);
-        let ended = Unresolved { jobs, deletes, live };
+        let ended = Unresolved { first, jobs, deletes, live };
         match recovered {
             Recovered::Undone => self.undo_all(ended),
             Recovered::TookEffect => self.apply(ended.jobs),

@@ -29,6 +29,15 @@ pub(super) struct Begin {
     pub(super) commit: u64,
 }
 
+/// What the file tells of the last commit that took effect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastCommit {
+    /// The number of the last commit that stored no message.
+    pub(super) number: u64,
+    /// The number of the last message; `None` without one, or where damage hides it.
+    pub(super) message: Option<u64>,
+}
+
 /// The messages, as a transaction sees them.
 type Messages = ReadOnlyTable<u64, &'static [u8]>;
 
@@ -145,20 +154,21 @@ impl Engine {
         self.syncs.load(Ordering::Relaxed)
     }
 
-    /// Opens the file again after a failed write, because the engine cannot continue after one. Answers the
-    /// number of the last commit that took effect.
-    pub(super) fn reopen(&self) -> Result<u64, EngineError> {
+    /// Opens the file again after a failed write, because the engine cannot continue after one.
+    pub(super) fn reopen(&self) -> Result<LastCommit, EngineError> {
         self.close();
-        let (database, commit) = catch_panic(|| {
+        let (database, number) = catch_panic(|| {
             let backend = self.disk.open().map_err(EngineError::Disk)?;
             let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
             let folder = database.begin_read()?.open_table(FOLDER)?;
-            let commit = folder.get(COMMIT)?.map_or(0, |number| number.value());
-            Ok((database, commit))
+            let number = folder.get(COMMIT)?.map_or(0, |number| number.value());
+            Ok((database, number))
         })?;
+        let message = catch_panic(|| last_message(&database));
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.database.write() = Some(database);
-        Ok(commit)
+        // Where the end of the messages cannot be read, no commit can have stored one.
+        Ok(LastCommit { number, message: message.unwrap_or_default() })
     }
 
     /// True if there is an engine to work with.
@@ -192,6 +202,11 @@ fn content(messages: &Messages, sequence: u64) -> Result<Found, EngineError> {
         }
         None => Found::Damaged(Some(Bytes::copy_from_slice(record.value()))),
     })
+}
+
+fn last_message(database: &Database) -> Result<Option<u64>, EngineError> {
+    let messages = database.begin_read()?.open_table(MESSAGES)?;
+    Ok(messages.last()?.map(|(number, _)| number.value()))
 }
 
 pub(super) fn on_backend(

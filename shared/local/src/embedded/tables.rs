@@ -23,7 +23,8 @@ pub(super) const FOLDER: TableDefinition<&str, u64> = TableDefinition::new("fold
 pub(super) const FORMAT: &str = "format";
 pub(super) const FOLDER_ID: &str = "id";
 pub(super) const NEXT_SEQUENCE: &str = "next_sequence";
-/// Counts commits, so that after a failed commit it is known whether it took effect.
+/// Counts the commits that store no message, so that after a failed one it is known whether it took effect.
+/// The others are known by their messages, and save a page.
 pub(super) const COMMIT: &str = "commit";
 
 /// The layout this code reads and writes.

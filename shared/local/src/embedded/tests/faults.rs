@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_ports::{
-    ErrorKind, ObjectStore, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender,
+    ErrorKind, ObjectStore, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Revalidated,
 };
 
 use super::device::{Device, Fault};
@@ -103,6 +103,30 @@ async fn a_failed_sync_leaves_every_call_whole() {
     for times in [1, u32::MAX] {
         let fault = Fault::Syncs { after: 0, times, kind: io::ErrorKind::Other };
         assert_eq!(replace_through(fault).await, Err(ErrorKind::NotFound), "{times}");
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_took_effect_without_its_sync_has_changed() {
+    const KEY: &str = "topics/a.json";
+    for times in [1, u32::MAX] {
+        let device = Device::default();
+        let local = open(&device);
+        let store = local.state();
+        let put =
+            |text: &'static str| store.put(KEY, Bytes::from_static(text.as_bytes()), PutCondition::Always);
+        put("before").await.unwrap();
+        let before = store.get(KEY).await.unwrap().unwrap();
+        // Now its version is known without the engine.
+        let unchanged = store.get_if_changed(KEY, &before.etag).await.unwrap();
+        assert!(matches!(unchanged, Revalidated::Unchanged), "{unchanged:?}");
+        device.arm(Some(Fault::Syncs { after: 0, times, kind: io::ErrorKind::Other }));
+        assert!(put("after").await.is_err());
+        device.arm(None);
+        send_until_it_works(&local, "the engine is open").await;
+        let found = store.get_if_changed(KEY, &before.etag).await.unwrap();
+        let Revalidated::Changed(object) = found else { panic!("{found:?} with {times} failures") };
+        assert_eq!(object.bytes, "after");
     }
 }
 
