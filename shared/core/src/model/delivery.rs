@@ -10,10 +10,8 @@ use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
 use crate::model::{Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName};
 
-/// Events of one subscription that wait for, or are in, the same attempt. Its JSON is the head of a message:
-/// all but the events, which [`stored::delivery`](crate::stored::delivery) writes beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// Events of one subscription that wait for, or are in, the same attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The topic they were published to.
     pub topic: TopicName,
@@ -28,20 +26,15 @@ pub struct Delivery {
     /// The number of attempts; 0 before the first.
     pub attempts: u16,
     /// The last attempt; `None` before the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LastAttempt>,
     /// Whether any attempt had no answer in time, so that one may have come late.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
     /// The creation of the subscription, and of its topic, that they were accepted for; `None` where an older
     /// program accepted them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
     /// The number of deliveries of posthaste that they came through before they were accepted.
-    #[serde(default, skip_serializing_if = "Hops::is_none")]
     pub hops: Hops,
     /// The events, at least one.
-    #[serde(skip)]
     pub events: Vec<Entry>,
 }
 

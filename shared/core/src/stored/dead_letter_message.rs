@@ -4,7 +4,7 @@
 //! Version 1; written by deliver and deadletter, read by deadletter. Fixtures: `dead-letter-v1.json`,
 //! `dead-letter-v1-dropped.json`, `dead-letter-v1-identity.json`, `dead-letter-v1-object.json`.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -40,14 +40,14 @@ struct DeadLetterWire<'a> {
 /// Renders a dead letter as the body of a message.
 pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
     let delivery = render_delivery(&letter.delivery);
-    let mut body = BytesMut::with_capacity(delivery.len() + 256);
+    let mut body = Vec::with_capacity(delivery.len() + 256);
     let DeadLetter { reason, storage, dropped, .. } = *letter;
     let head = Head { v: 1, reason, storage, object: letter.object.clone(), dropped };
     put_open_object(&mut body, &head);
-    body.put_slice(b",\"delivery\":");
-    body.put_slice(&delivery);
-    body.put_u8(b'}');
-    body.freeze()
+    body.extend_from_slice(b",\"delivery\":");
+    body.extend_from_slice(&delivery);
+    body.push(b'}');
+    body.into()
 }
 
 /// Reads a dead-letter message. The events are slices of `body`.

@@ -13,16 +13,20 @@
 #[cfg(test)]
 pub(super) mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::format::{Format, FormatError};
 use crate::attempt::EventSize;
 use crate::events::Envelope;
-use crate::model::{Delivery, Entry, LetterPlace, Marks, Payload, PayloadDigest, Schema, Timestamp};
+use crate::model::{
+    Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload, PayloadDigest, Schema,
+    SubscriptionName, Timestamp, TopicName,
+};
 
 /// The newest version this program reads.
 pub const WIRE_VERSION: u32 = 3;
@@ -43,20 +47,29 @@ const VERSION_3: u32 = 3;
 
 const FORMAT: Format = Format { name: "a delivery message", newest: WIRE_VERSION };
 
-/// All of a message but its events.
-#[derive(Serialize)]
-struct Head<'a> {
-    v: u32,
-    #[serde(flatten)]
-    delivery: &'a Delivery,
-}
+/// Room for all of a message but its events.
+const HEAD_BYTES: usize = 512;
 
-#[derive(Deserialize)]
+/// A message. Its events are written by [`put_events`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct DeliveryWire<'a> {
     v: u32,
-    #[serde(flatten)]
-    delivery: Delivery,
-    #[serde(borrow)]
+    topic: TopicName,
+    subscription: SubscriptionName,
+    schema: Schema,
+    published_at: Timestamp,
+    not_before: Timestamp,
+    attempts: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<LastAttempt>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    timed_out: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<Identity>,
+    #[serde(default, skip_serializing_if = "Hops::is_none")]
+    hops: Hops,
+    #[serde(borrow, skip_serializing)]
     events: Vec<EntryWire<'a>>,
 }
 
@@ -64,10 +77,10 @@ struct DeliveryWire<'a> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct EntryWire<'a> {
-    key: String,
+    key: Cow<'a, str>,
     expires_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    traceparent: Option<String>,
+    traceparent: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<PayloadWire>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -79,11 +92,11 @@ struct EntryWire<'a> {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     resent: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
+    run: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    webhook_id: Option<String>,
+    webhook_id: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    letter: Option<LetterPlace>,
+    letter: Option<Cow<'a, LetterPlace>>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
@@ -105,18 +118,16 @@ struct PayloadWire {
 pub fn render_delivery(delivery: &Delivery) -> Bytes {
     let payloads: usize =
         delivery.events.iter().map(|e| EventSize::of(&e.payload, e.envelope.as_deref()).message).sum();
-    let mut body = BytesMut::with_capacity(payloads + 512);
-    put_open_object(&mut body, &Head { v: version(delivery), delivery });
+    let mut body = Vec::with_capacity(payloads + HEAD_BYTES);
+    put_open_object(&mut body, &DeliveryWire::head_of(delivery));
     put_events(&mut body, &delivery.events);
-    body.put_u8(b'}');
-    body.freeze()
+    body.push(b'}');
+    body.into()
 }
 
 /// Reads a delivery message. The events are slices of `body`.
 pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
-    let wire = FORMAT.parse(body, |wire: &DeliveryWire<'_>| wire.v)?;
-    let entries = wire.events.into_iter().map(|entry| entry.into_entry(body));
-    let delivery = Delivery { events: entries.collect::<Result<_, _>>()?, ..wire.delivery };
+    let delivery = FORMAT.parse(body, |wire: &DeliveryWire<'_>| wire.v)?.into_delivery(body)?;
     if delivery.events.is_empty() {
         return Err(FORMAT.malformed("expected one event or more"));
     }
@@ -138,6 +149,43 @@ fn version(delivery: &Delivery) -> u32 {
     }
 }
 
+impl DeliveryWire<'_> {
+    /// All of a message but its events.
+    fn head_of(delivery: &Delivery) -> Self {
+        Self {
+            v: version(delivery),
+            topic: delivery.topic.clone(),
+            subscription: delivery.subscription.clone(),
+            schema: delivery.schema,
+            published_at: delivery.published_at,
+            not_before: delivery.not_before,
+            attempts: delivery.attempts,
+            last: delivery.last,
+            timed_out: delivery.timed_out,
+            identity: delivery.identity,
+            hops: delivery.hops,
+            events: Vec::new(),
+        }
+    }
+
+    fn into_delivery(self, body: &Bytes) -> Result<Delivery, FormatError> {
+        let events = self.events.into_iter().map(|entry| entry.into_entry(body));
+        Ok(Delivery {
+            topic: self.topic,
+            subscription: self.subscription,
+            schema: self.schema,
+            published_at: self.published_at,
+            not_before: self.not_before,
+            attempts: self.attempts,
+            last: self.last,
+            timed_out: self.timed_out,
+            identity: self.identity,
+            hops: self.hops,
+            events: events.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
 impl EntryWire<'_> {
     fn into_entry(self, body: &Bytes) -> Result<Entry, FormatError> {
         let payload = match (self.event, self.payload) {
@@ -145,12 +193,18 @@ impl EntryWire<'_> {
             (None, Some(stored)) => stored.into_payload()?,
             _ => return Err(FORMAT.malformed("expected one of event, payload")),
         };
-        let Self { notice, replayed, resent, run, webhook_id, letter, .. } = self;
         Ok(Entry {
-            key: self.key,
+            key: self.key.into_owned(),
             expires_at: self.expires_at,
-            traceparent: self.traceparent,
-            marks: Marks { notice, replayed, resent, run, webhook_id, letter },
+            traceparent: self.traceparent.map(Cow::into_owned),
+            marks: Marks {
+                notice: self.notice,
+                replayed: self.replayed,
+                resent: self.resent,
+                run: self.run.map(Cow::into_owned),
+                webhook_id: self.webhook_id.map(Cow::into_owned),
+                letter: self.letter.map(Cow::into_owned),
+            },
             envelope: self.envelope.map(Arc::new),
             payload,
         })
@@ -169,24 +223,27 @@ impl PayloadWire {
 }
 
 /// Writes an object without its closing brace, so that a member with raw JSON can follow.
-pub(super) fn put_open_object(body: &mut BytesMut, object: &impl Serialize) {
-    let text = serde_json::to_vec(object).unwrap_or_default();
-    body.put_slice(text.strip_suffix(b"}").unwrap_or(&text));
+pub(super) fn put_open_object(body: &mut Vec<u8>, object: &impl Serialize) {
+    let start = body.len();
+    match serde_json::to_writer(&mut *body, object) {
+        Ok(()) => body.truncate(body.len() - 1),
+        Err(_) => body.truncate(start),
+    }
 }
 
 /// Writes `,"events":[…]`. The events go in as they are; nothing parses them again.
-fn put_events(body: &mut BytesMut, events: &[Entry]) {
-    body.put_slice(b",\"events\":[");
+fn put_events(body: &mut Vec<u8>, events: &[Entry]) {
+    body.extend_from_slice(b",\"events\":[");
     for (index, entry) in events.iter().enumerate() {
         if index > 0 {
-            body.put_u8(b',');
+            body.push(b',');
         }
         put_entry(body, entry);
     }
-    body.put_u8(b']');
+    body.push(b']');
 }
 
-fn put_entry(body: &mut BytesMut, entry: &Entry) {
+fn put_entry(body: &mut Vec<u8>, entry: &Entry) {
     let (payload, inline) = match &entry.payload {
         Payload::Inline(json) => (None, Some(json)),
         Payload::Stored { key, bytes, digest } => {
@@ -194,29 +251,29 @@ fn put_entry(body: &mut BytesMut, entry: &Entry) {
             (Some(PayloadWire { key: key.clone(), bytes: *bytes, sha256 }), None)
         }
     };
-    let Marks { notice, replayed, resent, run, webhook_id, letter } = entry.marks.clone();
+    let Marks { notice, replayed, resent, run, webhook_id, letter } = &entry.marks;
     let head = EntryWire {
-        key: entry.key.clone(),
+        key: Cow::Borrowed(&entry.key),
         expires_at: entry.expires_at,
-        traceparent: entry.traceparent.clone(),
+        traceparent: entry.traceparent.as_deref().map(Cow::Borrowed),
         payload,
-        notice,
-        replayed,
-        resent,
-        run,
-        webhook_id,
-        letter,
+        notice: *notice,
+        replayed: *replayed,
+        resent: *resent,
+        run: run.as_deref().map(Cow::Borrowed),
+        webhook_id: webhook_id.as_deref().map(Cow::Borrowed),
+        letter: letter.as_ref().map(Cow::Borrowed),
         envelope: None,
         event: None,
     };
     put_open_object(body, &head);
     if let Some(envelope) = &entry.envelope {
-        body.put_slice(b",\"envelope\":");
-        body.put_slice(&envelope.json());
+        body.extend_from_slice(b",\"envelope\":");
+        body.extend_from_slice(&envelope.json());
     }
     if let Some(json) = inline {
-        body.put_slice(b",\"event\":");
-        body.put_slice(json);
+        body.extend_from_slice(b",\"event\":");
+        body.extend_from_slice(json);
     }
-    body.put_u8(b'}');
+    body.push(b'}');
 }
