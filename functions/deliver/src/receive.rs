@@ -44,17 +44,23 @@ impl<P: Ports> Receiver<P> {
         let mut jobs = Vec::with_capacity(batch.len());
         let mut messages = batch.into_iter();
         while messages.len() > 0 {
+            let now = self.clock.now();
             let some = messages.by_ref().take(READ_AT_ONCE_MAX);
-            let read = join_all(some.map(|message| self.receive_one(invocation, message))).await;
+            let read = join_all(some.map(|message| self.receive_one(invocation, message, now))).await;
             jobs.extend(read.into_iter().flatten());
         }
         jobs
     }
 
-    /// The job of a message, unless it was moved or is handed back.
-    async fn receive_one(&self, invocation: &Invocation, message: ReceivedMessage) -> Option<Job> {
+    /// The job of a message that is looked at `now`, unless it was moved or is handed back.
+    async fn receive_one(
+        &self,
+        invocation: &Invocation,
+        message: ReceivedMessage,
+        now: Timestamp,
+    ) -> Option<Job> {
         let id = message.id.clone();
-        let read = catch_panic(self.read(invocation, message));
+        let read = catch_panic(self.read(invocation, message, now));
         match stop_at(&self.clock, invocation.deadlines.receiving(), read).await {
             Some(Ok(job)) => return job,
             Some(Err(_)) => tracing::error!(message_id = %id.0, "message handed back, reading it panicked"),
@@ -63,9 +69,9 @@ impl<P: Ports> Receiver<P> {
         None
     }
 
-    async fn read(&self, invocation: &Invocation, message: ReceivedMessage) -> Option<Job> {
+    async fn read(&self, invocation: &Invocation, message: ReceivedMessage, now: Timestamp) -> Option<Job> {
         match parse_delivery(&message.body) {
-            Ok(delivery) => self.look_up(invocation, message, delivery).await,
+            Ok(delivery) => self.look_up(invocation, message, delivery, now).await,
             Err(error) => {
                 self.move_unreadable(invocation, message, &error).await;
                 None
@@ -79,9 +85,11 @@ impl<P: Ports> Receiver<P> {
         invocation: &Invocation,
         message: ReceivedMessage,
         delivery: Delivery,
+        now: Timestamp,
     ) -> Option<Job> {
-        self.note_wait(message.receive_count, &delivery);
-        let subscription = match self.subscription(&delivery, invocation.deadlines.began).await {
+        let began = invocation.deadlines.began;
+        self.note_wait(message.receive_count, &delivery, (now, began));
+        let subscription = match self.subscription(&delivery, (now, began)).await {
             Ok(subscription) => subscription,
             Err(error) => {
                 tracing::error!(
@@ -107,10 +115,9 @@ impl<P: Ports> Receiver<P> {
 
     /// Notes how long a message had been due. If it was received before, it was hidden since because it
     /// failed here. That wait was ours, and does not count as a slow drain.
-    fn note_wait(&self, receive_count: u32, delivery: &Delivery) {
-        let waited =
-            if receive_count > 1 { Duration::ZERO } else { self.clock.now().since(delivery.not_before) };
-        self.drain.received(waited, self.clock.monotonic());
+    fn note_wait(&self, receive_count: u32, delivery: &Delivery, (now, began): (Timestamp, Duration)) {
+        let waited = if receive_count > 1 { Duration::ZERO } else { now.since(delivery.not_before) };
+        self.drain.received(waited, began);
     }
 
     /// The subscription that receives a message's events; `None` if it or its topic was deleted.
@@ -125,9 +132,9 @@ impl<P: Ports> Receiver<P> {
     async fn subscription(
         &self,
         delivery: &Delivery,
-        began: Duration,
+        (now, began): (Timestamp, Duration),
     ) -> Result<Option<Arc<Subscription>>, RegistryError> {
-        let (registry, topic, now) = (&self.registry, &delivery.topic, self.clock.now());
+        let (registry, topic) = (&self.registry, &delivery.topic);
         let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
         let known = live_subscription(registry.topic(topic).await?, delivery, now);
         if known.as_ref().is_some_and(|it| it.status == Status::Active && is_surely_for(it)) {

@@ -55,7 +55,7 @@ pub struct Registry<S, C> {
 
 #[derive(Debug, Clone)]
 struct Known {
-    topic: Option<Good>,
+    topic: Option<Arc<Good>>,
     /// The time of the last request to the store, by the clock's `monotonic`.
     asked_at: Duration,
     /// The time of the store's last answer.
@@ -65,7 +65,7 @@ struct Known {
 }
 
 /// A record that could be read.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Good {
     etag: ETag,
     topic: Arc<Topic>,
@@ -74,13 +74,15 @@ struct Good {
 
 impl Known {
     fn topic(self) -> Option<Arc<Topic>> {
-        self.topic.map(|good| good.topic)
+        self.topic.map(|good| Arc::clone(&good.topic))
     }
 
     /// Whether it can be forgotten: that frees memory, and the store is likely to give it again. A topic in
     /// use would stay in memory, and be read a second time.
     fn is_spare(&self) -> bool {
-        !self.is_only_copy && self.topic.as_ref().is_none_or(|good| Arc::strong_count(&good.topic) == 1)
+        let is_unused =
+            |good: &Arc<Good>| Arc::strong_count(good) == 1 && Arc::strong_count(&good.topic) == 1;
+        !self.is_only_copy && self.topic.as_ref().is_none_or(is_unused)
     }
 }
 
@@ -134,6 +136,9 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 
     /// The known topic, if it is young enough.
     fn fresh(&self, key: &str) -> Option<Known> {
+        if self.max_age.is_zero() {
+            return None;
+        }
         let now = self.clock.monotonic();
         self.known.lock().get(key).filter(|known| now.saturating_sub(known.asked_at) < self.max_age).cloned()
     }
@@ -143,25 +148,24 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         if let Some(known) = self.fresh(key) {
             return Ok(known.topic());
         }
-        let now = self.clock.monotonic();
         let known = self.known.lock().get(key).and_then(|known| known.topic.clone());
         match (self.ask(key, known.clone()).await, known) {
-            (Err(error), Some(Good { topic, .. })) => {
+            (Err(error), Some(good)) => {
                 tracing::error!(
                     %key, error = &error as &dyn std::error::Error,
                     "keeping the last known good record of the topic"
                 );
                 if let Some(known) = self.known.lock().get_mut(key) {
-                    known.asked_at = now;
+                    known.asked_at = self.clock.monotonic();
                 }
-                Ok(Some(topic))
+                Ok(Some(Arc::clone(&good.topic)))
             }
             (found, _) => found,
         }
     }
 
     /// Asks the store, and keeps its answer. If there is none, the known topic is the only copy.
-    async fn ask(&self, key: &str, known: Option<Good>) -> Found {
+    async fn ask(&self, key: &str, known: Option<Arc<Good>>) -> Found {
         let found = self.ask_store(key, known).await;
         if found.is_err()
             && let Some(known) = self.known.lock().get_mut(key)
@@ -171,7 +175,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         found
     }
 
-    async fn ask_store(&self, key: &str, known: Option<Good>) -> Found {
+    async fn ask_store(&self, key: &str, known: Option<Arc<Good>>) -> Found {
         let (asked_at, said_at) = (self.clock.monotonic(), self.clock.now());
         let read = get_newer(&self.store, key, known.as_ref().map(|good| &good.etag)).await;
         let topic = match read.map_err(|error| RegistryError::Store(Arc::new(error)))? {
@@ -195,7 +199,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
                 id = ROUTES_RESET, topic = %before.topic.name, took_ms, "routes reset, the topic has changed"
             );
         }
-        next_good.map(|good| good.topic)
+        next_good.map(|good| Arc::clone(&good.topic))
     }
 
     /// Keeps the store's answer, and answers what was known before.
@@ -238,13 +242,13 @@ impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
 }
 
 /// `None` for the record of a topic that is being deleted.
-fn compile(object: &Object) -> Result<Option<Good>, RecordError> {
+fn compile(object: &Object) -> Result<Option<Arc<Good>>, RecordError> {
     let record = TopicRecord::parse(&object.bytes)?;
     if record.deleted_at.is_some() {
         return Ok(None);
     }
     let (etag, topic) = (object.etag.clone(), Arc::new(record.compile()?));
-    Ok(Some(Good { etag, topic, record_bytes: object.bytes.len() }))
+    Ok(Some(Arc::new(Good { etag, topic, record_bytes: object.bytes.len() })))
 }
 
 /// Deletes the topic of this record, if the record still has this version. Otherwise an `Err` of kind
