@@ -29,8 +29,8 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         dropped: false,
     };
     let message = ReceivedMessage {
-        id: MessageId(id.to_owned()),
-        receipt: Receipt(id.to_owned()),
+        id: MessageId(id.into()),
+        receipt: Receipt(id.into()),
         body: Bytes::new(),
         receive_count: 1,
         sent_at: Timestamp::EPOCH,

@@ -285,7 +285,7 @@ pub(crate) fn delivery(events: usize) -> Delivery {
 }
 
 pub(crate) fn handle(id: &str) -> MessageHandle {
-    MessageHandle { id: MessageId(id.to_owned()), receipt: Receipt(id.to_owned()), receive_count: 1 }
+    MessageHandle { id: MessageId(id.into()), receipt: Receipt(id.into()), receive_count: 1 }
 }
 
 pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {

@@ -114,10 +114,10 @@ mod tests {
         let tired = |id| ReceivedMessage { receive_count: RECEIVES_MAX, ..message(id, "") };
         let mut refused = Refused::new(&[tired("a"), tired("b"), message("young", "")]);
         for (id, may_be_written) in [("a", true), ("b", false)] {
-            refused.add(Unwritten { messages: vec![MessageId(id.to_owned())], may_be_written }, None);
+            refused.add(Unwritten { messages: vec![MessageId(id.into())], may_be_written }, None);
         }
         let ids =
             |messages: &[ReceivedMessage]| messages.iter().map(|it| it.id.0.clone()).collect::<Vec<_>>();
-        assert_eq!((ids(&refused.tired), refused.messages.len()), (vec!["a".to_owned()], 2));
+        assert_eq!((ids(&refused.tired), refused.messages.len()), (vec!["a".into()], 2));
     }
 }

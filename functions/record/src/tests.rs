@@ -138,8 +138,8 @@ pub(crate) fn at(text: &str) -> Timestamp {
 
 pub(crate) fn message(id: &str, body: impl Into<Bytes>) -> ReceivedMessage {
     ReceivedMessage {
-        id: MessageId(id.to_owned()),
-        receipt: Receipt(id.to_owned()),
+        id: MessageId(id.into()),
+        receipt: Receipt(id.into()),
         body: body.into(),
         receive_count: 1,
         sent_at: Timestamp::EPOCH,

@@ -72,15 +72,16 @@ mod tests {
 
     impl BatchHandler for Fails {
         async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
-            let failed = |message: ReceivedMessage| format!("{}{} by {deadline:?}", message.id.0, self.0);
-            BatchResponse { failures: batch.messages.into_iter().map(failed).map(MessageId).collect() }
+            let name = |id: &MessageId| format!("{}{} by {deadline:?}", id.0, self.0);
+            let failed = |message: ReceivedMessage| MessageId(name(&message.id).into());
+            BatchResponse { failures: batch.messages.into_iter().map(failed).collect() }
         }
     }
 
     fn message(id: &str) -> ReceivedMessage {
         ReceivedMessage {
-            id: MessageId(id.to_owned()),
-            receipt: Receipt(String::new()),
+            id: MessageId(id.into()),
+            receipt: Receipt("".into()),
             body: Bytes::new(),
             receive_count: 1,
             sent_at: Timestamp::EPOCH,
@@ -97,7 +98,7 @@ mod tests {
         );
         let batch = SqsBatch { queue: queue.to_owned(), messages: vec![message("a"), message("b")] };
         let response = BatchHandler::handle(&both, batch, Duration::from_secs(55)).await;
-        let failures: Vec<_> = response.failures.into_iter().map(|id| id.0).collect();
+        let failures: Vec<_> = response.failures.iter().map(|id| &*id.0).collect();
         assert_eq!(failures, expected, "{queue}");
     }
 

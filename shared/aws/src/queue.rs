@@ -105,7 +105,7 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
         let request = self.calls.client.change_message_visibility();
         let request = request
             .queue_url(self.calls.own_url(CHANGING)?)
-            .receipt_handle(&receipt.0)
+            .receipt_handle(&*receipt.0)
             .visibility_timeout(whole_secs(visibility));
         request.send().await.map_err(|e| failure(CHANGING, e))?;
         Ok(())

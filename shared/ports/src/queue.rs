@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, ready};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,13 +48,13 @@ pub struct OutgoingMessage {
     pub delay_secs: u16,
 }
 
-/// The id the queue gave a message.
+/// The id the queue gave a message. Shared, because what works on a message keeps its id in several places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MessageId(pub String);
+pub struct MessageId(pub Arc<str>);
 
 /// A receipt handle: the right to delete one message, from one receive of it, until its visibility timeout.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Receipt(pub String);
+pub struct Receipt(pub Arc<str>);
 
 /// A message as it was received.
 #[derive(Debug, Clone)]

@@ -114,7 +114,7 @@ impl World {
             receive_count,
             receipt,
         });
-        MessageId(number.to_string())
+        MessageId(number.to_string().into())
     }
 
     fn held(&self, queue: QueueName, receipt: &Receipt) -> Result<usize, PortError> {
@@ -146,12 +146,12 @@ impl World {
                 (stored.queue, stored.receipt) = (QueueName::Redrive, None);
                 continue;
             }
-            let receipt = Receipt(number.to_string());
+            let receipt = Receipt(number.to_string().into());
             stored.receive_count += 1;
             stored.receipt = Some(receipt.clone());
             (stored.received_at, stored.visible_from) = (elapsed, elapsed + request.visibility);
             received.push(ReceivedMessage {
-                id: MessageId(stored.number.to_string()),
+                id: MessageId(stored.number.to_string().into()),
                 receipt,
                 body: stored.message.body.clone(),
                 receive_count: stored.receive_count,

@@ -93,7 +93,10 @@ impl Bench {
                 assert!(clock.advance_to_next().is_some(), "it waits for nothing");
             }
         };
-        (response.failures.into_iter().map(|id| id.0).collect(), clock.monotonic().saturating_sub(began))
+        (
+            response.failures.into_iter().map(|id| id.0.to_string()).collect(),
+            clock.monotonic().saturating_sub(began),
+        )
     }
 }
 

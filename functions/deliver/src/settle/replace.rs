@@ -69,7 +69,7 @@ mod tests {
     async fn replaced(world: &World, successors: Vec<Successor>, is_stale: bool) -> (bool, bool) {
         let message = world.received().await;
         let invocation = world.invocation_of(std::slice::from_ref(&message));
-        let receipt = if is_stale { Receipt("stale".to_owned()) } else { message.receipt.clone() };
+        let receipt = if is_stale { Receipt("stale".into()) } else { message.receipt.clone() };
         let handle = MessageHandle { receipt, ..MessageHandle::of(&message) };
         let is_settled = replace(&*world.queue, &invocation, &handle, successors).await;
         (is_settled, !invocation.response().failures.is_empty())

@@ -61,8 +61,11 @@ impl QueueSender for Counted {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         let mut sent = self.1.lock().unwrap();
-        let ids =
-            entries.iter().enumerate().map(|(n, _)| Ok(MessageId((sent.len() + n).to_string()))).collect();
+        let ids = entries
+            .iter()
+            .enumerate()
+            .map(|(n, _)| Ok(MessageId((sent.len() + n).to_string().into())))
+            .collect();
         sent.extend(entries);
         Ok(ids)
     }

@@ -38,7 +38,7 @@ async fn messages_come_back_whose_hour_was_not_written() {
     let batch: Vec<_> =
         ["three", "both", "two"].into_iter().zip(bodies).map(|(id, it)| message(id, it)).collect();
     let failures = kit.record.handle(batch.clone(), kit.deadline()).await.failures;
-    assert_eq!(failures, ["three", "both"].map(|id| MessageId(id.to_owned())));
+    assert_eq!(failures, ["three", "both"].map(|id| MessageId(id.into())));
     plan.switch(false);
     assert_eq!(kit.record.handle(batch[..2].to_vec(), kit.deadline()).await.failures, []);
     assert_eq!(kit.ids().await, ids_of(&both), "what was written twice is read once");
@@ -56,7 +56,7 @@ async fn after_the_deadline_nothing_is_settled() {
         kit.clock.advance(MINUTE);
     };
     let (response, ()) = tokio::join!(handled, passes);
-    assert_eq!(response.failures, [MessageId("a".to_owned())]);
+    assert_eq!(response.failures, [MessageId("a".into())]);
 }
 
 #[tokio::test]
@@ -79,5 +79,5 @@ async fn a_message_of_a_newer_version_waits_for_a_newer_program() {
     let waiting = queue.messages();
     assert_eq!((waiting.len(), waiting[0].delay_secs), (1, 900));
     let stale = kit.record.handle(vec![message("gone", r#"{"v":9}"#)], kit.deadline()).await;
-    assert_eq!(stale.failures, [MessageId("gone".to_owned())]);
+    assert_eq!(stale.failures, [MessageId("gone".into())]);
 }

@@ -106,7 +106,7 @@ impl SqsBatchResponse {
     fn new(ids: &Ids, response: &BatchResponse) -> Self {
         let mut failed: HashSet<&MessageId> = response.failures.iter().chain(&ids.refused).collect();
         let failures = ids.all.iter().filter(|id| failed.remove(id));
-        let failures = failures.map(|id| BatchItemFailure { item_identifier: id.0.clone() });
+        let failures = failures.map(|id| BatchItemFailure { item_identifier: id.0.to_string() });
         Self { batch_item_failures: failures.collect() }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn check_answer(event: &[&str], refused: &[&str], failures: &[&str], expected: &str) {
-        let ids = |names: &[&str]| names.iter().map(|name| MessageId((*name).to_owned())).collect();
+        let ids = |names: &[&str]| names.iter().map(|name| MessageId((*name).into())).collect();
         let answer = SqsBatchResponse::new(
             &Ids { all: ids(event), refused: ids(refused) },
             &BatchResponse { failures: ids(failures) },

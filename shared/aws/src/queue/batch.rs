@@ -51,7 +51,8 @@ pub(super) fn delete_entries(
     receipts: Vec<Receipt>,
 ) -> Result<Vec<DeleteMessageBatchRequestEntry>, EntryError> {
     let entry = |(place, receipt): (usize, Receipt)| {
-        let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(receipt.0);
+        let entry =
+            DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(&*receipt.0);
         Ok(entry.build()?)
     };
     receipts.into_iter().enumerate().map(entry).collect()
@@ -63,7 +64,7 @@ pub(super) fn sent(
     count: usize,
     answer: SendMessageBatchOutput,
 ) -> Vec<ItemResult<MessageId>> {
-    let done = answer.successful.into_iter().map(|entry| (entry.id, MessageId(entry.message_id)));
+    let done = answer.successful.into_iter().map(|entry| (entry.id, MessageId(entry.message_id.into())));
     items(doing, count, done, answer.failed)
 }
 
@@ -142,7 +143,10 @@ mod tests {
             .set_failed(Some(failed))
             .build()
             .unwrap();
-        sent("test", 3, answer).into_iter().map(|item| item.map(|id| id.0).map_err(|e| e.kind)).collect()
+        sent("test", 3, answer)
+            .into_iter()
+            .map(|item| item.map(|id| id.0.to_string()).map_err(|e| e.kind))
+            .collect()
     }
 
     #[test]

@@ -45,8 +45,8 @@ fn received(message: Message) -> Result<ReceivedMessage, PortError> {
     let read = || {
         let receive_count = number(MessageSystemAttributeName::ApproximateReceiveCount)?;
         Some(ReceivedMessage {
-            id: MessageId(message.message_id?),
-            receipt: Receipt(message.receipt_handle?),
+            id: MessageId(message.message_id?.into()),
+            receipt: Receipt(message.receipt_handle?.into()),
             body: Bytes::from(message.body?),
             receive_count: u32::try_from(receive_count).unwrap_or(u32::MAX),
             sent_at: Timestamp::from_millis(number(MessageSystemAttributeName::SentTimestamp)?),
@@ -87,10 +87,7 @@ mod tests {
     #[test]
     fn a_message_is_read_with_its_attributes() {
         let read = received(message().build()).unwrap();
-        assert_eq!(
-            (read.id.0.as_str(), read.receipt.0.as_str(), &*read.body),
-            ("id", "receipt", &b"body"[..])
-        );
+        assert_eq!((&*read.id.0, &*read.receipt.0, &*read.body), ("id", "receipt", &b"body"[..]));
         assert_eq!((read.receive_count, read.sent_at), (3, Timestamp::from_millis(1_700_000_000_123)));
     }
 

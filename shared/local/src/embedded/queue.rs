@@ -81,7 +81,7 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         let messages: Vec<_> = good.map(|(entry, _)| new_message(self.name, entry, now)).collect();
         if messages.is_empty() {
             // All were refused.
-            return Ok(checks.into_iter().map(|check| check.map(|()| MessageId(String::new()))).collect());
+            return Ok(checks.into_iter().map(|check| check.map(|()| MessageId("".into()))).collect());
         }
         let mut sequence = self.store(DOING, messages).await?;
         let mut next_id = |()| {
@@ -99,7 +99,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
         let Some(received) = self.parse(receipt) else { return Ok(()) };
-        if self.queue().update(self.now(), |index| index.settle(received)) {
+        if self.queue().settle(received) {
             self.shared().inbox.delete(received.sequence);
         }
         Ok(())
@@ -156,12 +156,12 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
 /// The id of a message: the folder it was sent in and its number there.
 fn message_id(folder_id: u64, sequence: u64) -> MessageId {
-    MessageId(format!("{folder_id:016x}-{sequence:016x}"))
+    MessageId(format!("{folder_id:016x}-{sequence:016x}").into())
 }
 
 /// The receipt of one receive: receive counts start again with every opening of the folder.
 fn receipt(opening: u64, received: Received) -> Receipt {
-    Receipt(format!("{opening:x}.{:x}.{:x}", received.sequence, received.count))
+    Receipt(format!("{opening:x}.{:x}.{:x}", received.sequence, received.count).into())
 }
 
 /// The receive that a receipt of this opening names.
@@ -182,11 +182,11 @@ mod tests {
     fn a_receipt_of_another_opening_or_of_nowhere_stands_for_nothing() {
         let received = Received { sequence: 77, count: 3 };
         let receipt = receipt(5, received);
-        assert_eq!(receipt.0, "5.4d.3");
+        assert_eq!(&*receipt.0, "5.4d.3");
         assert_eq!(parse_receipt(5, &receipt), Some(received));
         assert_eq!(parse_receipt(6, &receipt), None);
         for text in ["", ".", "5", "5.4d", "5.4d.3.0", "5.4d.100000000", "x.y.z", "5..3", "no such receipt"] {
-            assert_eq!(parse_receipt(5, &Receipt(text.to_owned())), None, "{text}");
+            assert_eq!(parse_receipt(5, &Receipt(text.into())), None, "{text}");
         }
     }
 

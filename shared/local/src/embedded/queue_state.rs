@@ -6,7 +6,7 @@ use posthaste_ports::QueueName;
 use posthaste_ports::validate::RECEIVE_WAIT_MAX;
 use tokio::sync::Notify;
 
-use super::index::{Now, QueueIndex};
+use super::index::{Now, QueueIndex, Received};
 use super::options::LocalOptions;
 
 /// The memory of one queue, and the receivers that wait for a change of it.
@@ -44,5 +44,18 @@ impl QueueState {
             self.changed.notify_waiters();
         }
         result
+    }
+
+    /// Takes a message out for good, and answers whether the receipt was good. No delay or timeout ends sooner
+    /// for that, but the next message may find a slot free.
+    pub(super) fn settle(&self, received: Received) -> bool {
+        let mut index = self.index.lock();
+        let is_settled = index.settle(received);
+        let has_next = is_settled && index.has_next();
+        drop(index);
+        if has_next {
+            self.changed.notify_one();
+        }
+        is_settled
     }
 }

@@ -280,7 +280,7 @@ async fn a_group_that_waits_for_its_records_does_not_delay_the_next() {
 async fn records_are_not_lost_with_a_message_that_another_worker_has() {
     let world = World::new();
     let mut invocation = logged(&world, 2).await;
-    invocation.jobs[0].message.receipt = Receipt("stale".to_owned());
+    invocation.jobs[0].message.receipt = Receipt("stale".into());
     settle(&settler(&world), &invocation, attempts(&invocation, &[retry(START), EntryVerdict::Delivered]))
         .await;
     assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [2]);

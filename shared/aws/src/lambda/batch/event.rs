@@ -159,7 +159,7 @@ impl KnownAttributes {
 }
 
 fn id_of(record: &RawValue) -> Option<MessageId> {
-    serde_json::from_str(record.get()).ok().map(|RecordId { message_id }| MessageId(message_id))
+    serde_json::from_str(record.get()).ok().map(|RecordId { message_id }| MessageId(message_id.into()))
 }
 
 impl Sorted {
@@ -167,8 +167,8 @@ impl Sorted {
         let receive_count = record.attributes.receive_count.parse();
         let sent_at = record.attributes.sent_at.parse();
         let message = ReceivedMessage {
-            id: MessageId(record.message_id),
-            receipt: Receipt(record.receipt_handle),
+            id: MessageId(record.message_id.into()),
+            receipt: Receipt(record.receipt_handle.into()),
             body: Bytes::from(record.body),
             receive_count: receive_count.map_err(|_| RecordError::Number("ApproximateReceiveCount"))?,
             sent_at: Timestamp::from_millis(sent_at.map_err(|_| RecordError::Number("SentTimestamp"))?),
@@ -206,9 +206,9 @@ mod tests {
     /// Compares the ids that are understood and those that are not.
     fn check(records: &[Value], understood: &[&str], refused: &[&str]) {
         let sorted = sorted(records).unwrap();
-        let messages: Vec<_> = sorted.batch.messages.iter().map(|message| message.id.0.as_str()).collect();
+        let messages: Vec<_> = sorted.batch.messages.iter().map(|message| &*message.id.0).collect();
         assert_eq!(messages, understood);
-        assert_eq!(sorted.ids.refused.iter().map(|id| id.0.as_str()).collect::<Vec<_>>(), refused);
+        assert_eq!(sorted.ids.refused.iter().map(|id| &*id.0).collect::<Vec<_>>(), refused);
         assert_eq!(sorted.ids.all.len(), records.len());
     }
 
@@ -218,8 +218,8 @@ mod tests {
         let batch = event.sort().unwrap().batch;
         assert_eq!(batch.queue, "posthaste-deliveries");
         let [first, second] = &batch.messages[..] else { panic!("{batch:?}") };
-        assert_eq!(first.id.0, "059f36b4-87a3-44ab-83d2-661975830a7d");
-        assert_eq!(first.receipt.0, "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a");
+        assert_eq!(&*first.id.0, "059f36b4-87a3-44ab-83d2-661975830a7d");
+        assert_eq!(&*first.receipt.0, "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a");
         assert_eq!(first.body, r#"{"v":1,"text":"Grüße 👋 \u007f"}"#.as_bytes());
         assert_eq!((first.receive_count, first.sent_at.as_millis()), (1, 1_545_082_649_183));
         assert_eq!(second.receive_count, 7);

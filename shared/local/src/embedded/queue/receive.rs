@@ -120,7 +120,7 @@ impl<C: Clock> LocalQueue<C> {
     fn damaged(&self, received: Received, record: Option<&[u8]>) -> Option<ReceivedMessage> {
         let now = self.now();
         if self.name != QueueName::Redrive {
-            self.queue().update(now, |index| index.settle(received));
+            self.queue().settle(received);
             damage::set_aside(&self.shared().queues, received.sequence, now.wall);
             return None;
         }

@@ -73,7 +73,7 @@ pub(super) async fn a_stale_receipt_changes_no_visibility(harness: &impl QueueHa
     remove(&queue, backend, &current).await;
     let gone = queue.change_visibility(&current, Duration::ZERO).await.map_err(|e| e.kind);
     assert_eq!(gone, Err(ErrorKind::NotFound));
-    let foreign = queue.change_visibility(&Receipt("no such receipt".to_owned()), Duration::ZERO).await;
+    let foreign = queue.change_visibility(&Receipt("no such receipt".into()), Duration::ZERO).await;
     assert_eq!(foreign.map_err(|e| e.kind), Err(ErrorKind::NotFound));
 }
 

@@ -19,7 +19,7 @@ async fn the_successor_is_durable_before_the_message_goes() {
     let journal = world.double.journal();
     assert_eq!(journal.actions(), [SEND, DELETE]);
     assert_eq!(journal.seen()[0].subjects, ["second"]);
-    assert_eq!(journal.seen()[1].subjects, [received.receipt.0]);
+    assert_eq!(journal.seen()[1].subjects, [&*received.receipt.0]);
     assert_eq!(world.deliveries(), ["second"]);
 }
 

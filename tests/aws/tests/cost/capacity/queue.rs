@@ -96,8 +96,8 @@ impl Sqs {
         {
             let stored = shared.receive(number, now + visibility);
             taken.push(ReceivedMessage {
-                id: MessageId(number.to_string()),
-                receipt: Receipt(format!("{number} {}", stored.receives)),
+                id: MessageId(number.to_string().into()),
+                receipt: Receipt(format!("{number} {}", stored.receives).into()),
                 body: stored.message.body.clone(),
                 receive_count: stored.receives,
                 sent_at: stored.sent_at,
@@ -191,7 +191,7 @@ impl Shared {
         group.by_time.insert((visible_from, self.numbers));
         let stored = Stored { message, visible_from, receives: 0, sent_at, is_in_flight: false };
         self.messages.insert(self.numbers, stored);
-        MessageId(self.numbers.to_string())
+        MessageId(self.numbers.to_string().into())
     }
 
     /// The message that is given out next: the first of a quiet group, or else of the noisy group with the

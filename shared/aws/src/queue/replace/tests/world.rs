@@ -86,11 +86,11 @@ impl BatchCalls for Fake {
     ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
         let text = |message: OutgoingMessage| String::from_utf8(message.body.into()).unwrap();
         let results = self.answer(Asked::Send(to, messages.into_iter().map(text).collect())).await?;
-        Ok(results.into_iter().map(|result| result.map(|()| MessageId("id".to_owned()))).collect())
+        Ok(results.into_iter().map(|result| result.map(|()| MessageId("id".into()))).collect())
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<Vec<ItemResult<()>>, PortError> {
-        self.answer(Asked::Delete(receipts.into_iter().map(|receipt| receipt.0).collect())).await
+        self.answer(Asked::Delete(receipts.into_iter().map(|receipt| receipt.0.to_string()).collect())).await
     }
 }
 
@@ -145,7 +145,7 @@ impl World {
             Successor { to, message }
         };
         let successors = successors.into_iter().map(successor).collect();
-        self.replacer.replace(Receipt(n.to_string()), successors).await.map_err(|e| e.kind)
+        self.replacer.replace(Receipt(n.to_string().into()), successors).await.map_err(|e| e.kind)
     }
 
     /// Replaces messages `0..count` at once.
