@@ -52,7 +52,8 @@ impl<P: Ports> Receiver<P> {
         jobs
     }
 
-    /// The job of a message that is looked at `now`, unless it was moved or is handed back.
+    /// The job of a message, unless it was moved or is handed back. `now` is when its neighbours and it were
+    /// received.
     async fn receive_one(
         &self,
         invocation: &Invocation,

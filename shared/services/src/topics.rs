@@ -148,6 +148,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         if let Some(known) = self.fresh(key) {
             return Ok(known.topic());
         }
+        let now = self.clock.monotonic();
         let known = self.known.lock().get(key).and_then(|known| known.topic.clone());
         match (self.ask(key, known.clone()).await, known) {
             (Err(error), Some(good)) => {
@@ -156,7 +157,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
                     "keeping the last known good record of the topic"
                 );
                 if let Some(known) = self.known.lock().get_mut(key) {
-                    known.asked_at = self.clock.monotonic();
+                    known.asked_at = now;
                 }
                 Ok(Some(Arc::clone(&good.topic)))
             }

@@ -24,7 +24,7 @@ const TABLE: [Row; 11] = [
     //                                       with the delivery log          without it
     //                                           one   hundred   fan-out       one   hundred   fan-out
     // 2026-11-26. Before the event's way was made short: 682, 170, 269 | 604, 158, 254. With the log, records
-    // are read on another thread: what that allocates makes a request of one vary from 581 to 598.
+    // are read on another thread. Its allocations make a request of one vary from 581 to 598.
     row(Figure::Allocations, [8.0, 8.0],    [    590.0,     78.5,    158.5,    430.0,     66.2,    134.2]),
     // 2026-11-26. Before: 182, 38, 68 KB | 138, 30, 53 KB. With the log, one varies from 142 to 151 KB.
     row(Figure::AllocatedBytes, [12.0, 8.0],[147_000.0, 29_400.0, 43_500.0, 90_300.0, 21_300.0, 30_400.0]),

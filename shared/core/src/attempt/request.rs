@@ -11,8 +11,8 @@ use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
 use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp, hex};
 
-/// Room for the eleven headers that every request has, and one that its subscription adds. The map grows in
-/// doublings: with one more it would take twice the memory.
+/// Room for the eleven headers of a signed request, and one more. The map grows in doublings: with room for
+/// thirteen it takes twice the memory.
 const HEADERS_EXPECTED: usize = 12;
 
 /// The names that every request has, parsed when this is compiled.

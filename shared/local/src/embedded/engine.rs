@@ -157,18 +157,29 @@ impl Engine {
     /// Opens the file again after a failed write, because the engine cannot continue after one.
     pub(super) fn reopen(&self) -> Result<LastCommit, EngineError> {
         self.close();
-        let (database, number) = catch_panic(|| {
-            let backend = self.disk.open().map_err(EngineError::Disk)?;
-            let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
-            let folder = database.begin_read()?.open_table(FOLDER)?;
-            let number = folder.get(COMMIT)?.map_or(0, |number| number.value());
-            Ok((database, number))
-        })?;
-        let message = catch_panic(|| last_message(&database));
+        let (database, last) = match self.open_again(last_message) {
+            // Where damage hides the end of the messages, no commit can have stored one there.
+            Err(error) if error.is_damage() => self.open_again(|_| Ok(None))?,
+            opened => opened?,
+        };
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.database.write() = Some(database);
-        // Where the end of the messages cannot be read, no commit can have stored one.
-        Ok(LastCommit { number, message: message.unwrap_or_default() })
+        Ok(last)
+    }
+
+    /// Opens the file, and reads from it what it tells of the last commit.
+    fn open_again(
+        &self,
+        last_message: impl FnOnce(&ReadTransaction) -> Result<Option<u64>, EngineError>,
+    ) -> Result<(Database, LastCommit), EngineError> {
+        catch_panic(|| {
+            let backend = self.disk.open().map_err(EngineError::Disk)?;
+            let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
+            let transaction = database.begin_read()?;
+            let number = transaction.open_table(FOLDER)?.get(COMMIT)?.map_or(0, |number| number.value());
+            let message = last_message(&transaction)?;
+            Ok((database, LastCommit { number, message }))
+        })
     }
 
     /// True if there is an engine to work with.
@@ -204,9 +215,8 @@ fn content(messages: &Messages, sequence: u64) -> Result<Found, EngineError> {
     })
 }
 
-fn last_message(database: &Database) -> Result<Option<u64>, EngineError> {
-    let messages = database.begin_read()?.open_table(MESSAGES)?;
-    Ok(messages.last()?.map(|(number, _)| number.value()))
+fn last_message(transaction: &ReadTransaction) -> Result<Option<u64>, EngineError> {
+    Ok(transaction.open_table(MESSAGES)?.last()?.map(|(number, _)| number.value()))
 }
 
 pub(super) fn on_backend(

@@ -81,7 +81,9 @@ impl Committer {
                     index.put_back(sequence, &group);
                 }
             }),
-            Work::Messages { .. } | Work::Put { .. } | Work::Delete { .. } => {}
+            // Whatever became of the object, it is read again.
+            Work::Put { key, .. } | Work::Delete { key } => self.shared.versions.forget(&key),
+            Work::Messages { .. } => {}
         }
     }
 }

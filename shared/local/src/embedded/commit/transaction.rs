@@ -179,7 +179,7 @@ fn settled(batch: &Batch) -> Vec<u64> {
     settled
 }
 
-/// Whether a message of this batch is in the engine once it is done.
+/// Whether a batch stores a message.
 pub(super) fn stores_messages(batch: &Batch) -> bool {
     let has_messages = |work: &Work| matches!(work, Work::Messages { messages, .. } if !messages.is_empty());
     batch.jobs.iter().any(|job| has_messages(&job.work))

@@ -28,6 +28,10 @@ pub(super) enum Fault {
     Panic,
     /// After `after` more syncs, the next `times` fail with this kind.
     Syncs { after: u32, times: u32, kind: io::ErrorKind },
+    /// The next sync fails, and after `reads` more reads one of those.
+    SyncThenRead { reads: u32 },
+    /// After `after` more reads, the next fails.
+    Read { after: u32, times: u32 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +118,13 @@ impl State {
             }
             Some(Fault::Syncs { after, times, kind }) if operation == Operation::Sync => {
                 step(after, times, *kind)
+            }
+            Some(Fault::SyncThenRead { reads }) if operation == Operation::Sync => {
+                self.fault = Some(Fault::Read { after: *reads, times: 1 });
+                Err(io::ErrorKind::Other.into())
+            }
+            Some(Fault::Read { after, times }) if operation == Operation::Read => {
+                step(after, times, io::ErrorKind::Other)
             }
             Some(Fault::EnginePanic) if operation == Operation::Sync => {
                 self.fault = None;

@@ -107,6 +107,15 @@ async fn a_failed_sync_leaves_every_call_whole() {
 }
 
 #[tokio::test]
+async fn a_read_that_fails_after_a_sync_hides_no_commit() {
+    // More reads than opening the file makes.
+    for reads in 0..40 {
+        let first = replace_through(Fault::SyncThenRead { reads }).await;
+        assert_eq!(first, Err(ErrorKind::NotFound), "{reads}");
+    }
+}
+
+#[tokio::test]
 async fn an_object_that_took_effect_without_its_sync_has_changed() {
     const KEY: &str = "topics/a.json";
     for times in [1, u32::MAX] {
