@@ -16,7 +16,6 @@ use super::inbox::{Answer, Batch, Done, Failed, Job, Work};
 use super::live::Live;
 use super::lock::FolderLock;
 use super::shared::Shared;
-use transaction::stores_messages;
 
 /// Most commits of one batch that may end by damage before the rest of it is given up: each costs an opening
 /// of the file.
@@ -135,7 +134,7 @@ impl Committer {
         let (syncs, live, first) = (self.shared.engine.syncs(), self.live, self.next_sequence);
         match self.write(&batch) {
             Ok(outcomes) => {
-                self.commit += u64::from(!stores_messages(&batch));
+                self.commit += u64::from(!batch.stores_messages());
                 self.succeed(batch, outcomes);
                 true
             }

@@ -133,6 +133,13 @@ impl Batch {
         self.jobs.len() + self.deletes.len()
     }
 
+    /// Whether it stores a message.
+    pub(super) fn stores_messages(&self) -> bool {
+        let has_messages =
+            |work: &Work| matches!(work, Work::Messages { messages, .. } if !messages.is_empty());
+        self.jobs.iter().any(|job| has_messages(&job.work))
+    }
+
     /// The two halves, in their order.
     pub(super) fn halves(mut self) -> (Self, Self) {
         let half = self.len() / 2;

@@ -46,8 +46,8 @@ impl QueueState {
         result
     }
 
-    /// Takes a message out for good, and answers whether the receipt was good. No wait ends sooner for that, but
-    /// a slot becomes free.
+    /// Takes a message out for good, and answers whether the receipt was good. No wait ends sooner for that,
+    /// but a slot becomes free.
     pub(super) fn settle(&self, received: Received) -> bool {
         let mut index = self.index.lock();
         let is_settled = index.settle(received);

@@ -76,8 +76,8 @@ impl Committer {
 struct Room<'a> {
     committer: &'a Committer,
     free: u64,
-    /// Asked for only where the device alone has too little. Since Linux 6.13 a look at the file gives its next
-    /// write a time of its own, and a sync that writes the time as well takes a quarter longer.
+    /// Asked for only where the device alone has too little. Since Linux 6.13 a look at the file gives its
+    /// next write a time of its own, and a sync that writes the time as well takes a quarter longer.
     /// <https://docs.kernel.org/filesystems/multigrain-ts.html>
     in_file: OnceCell<u64>,
 }

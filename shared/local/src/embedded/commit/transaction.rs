@@ -41,7 +41,7 @@ impl Committer {
         }
         self.store(&mut messages, batch, outcomes)?;
         drop(messages);
-        if !stores_messages(batch) {
+        if !batch.stores_messages() {
             transaction.open_table(FOLDER)?.insert(COMMIT, self.commit + 1)?;
         }
         Ok(transaction.commit()?)
@@ -177,12 +177,6 @@ fn settled(batch: &Batch) -> Vec<u64> {
     let mut settled: Vec<_> = batch.deletes.iter().copied().chain(replaced).collect();
     settled.sort_unstable();
     settled
-}
-
-/// Whether a batch stores a message.
-pub(super) fn stores_messages(batch: &Batch) -> bool {
-    let has_messages = |work: &Work| matches!(work, Work::Messages { messages, .. } if !messages.is_empty());
-    batch.jobs.iter().any(|job| has_messages(&job.work))
 }
 
 /// Whether the last message fills pages of its own.
