@@ -52,8 +52,8 @@ impl<P: Ports> Receiver<P> {
         jobs
     }
 
-    /// The job of a message, unless it was moved or is handed back. `now` is when its neighbours and it were
-    /// received.
+    /// The job of a message, unless it was moved or is handed back. `now` is the time at which its batch is
+    /// read.
     async fn receive_one(
         &self,
         invocation: &Invocation,

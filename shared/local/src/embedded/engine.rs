@@ -29,7 +29,7 @@ pub(super) struct Begin {
     pub(super) commit: u64,
 }
 
-/// What the file tells of the last commit that took effect.
+/// The last commit that took effect, as the file shows it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastCommit {
     /// The number of the last commit that stored no message.
