@@ -106,8 +106,9 @@ fn write<T: DataType>(
     column.typed::<T>().write_batch(&values, levels, None).map(drop)
 }
 
-fn shared<'a>(texts: impl ExactSizeIterator<Item = Option<&'a str>>) -> Vec<Option<ByteArray>> {
-    let (mut arena, mut ends) = (Vec::new(), Vec::with_capacity(texts.len()));
+fn shared<'a>(texts: impl ExactSizeIterator<Item = Option<&'a str>> + Clone) -> Vec<Option<ByteArray>> {
+    let bytes = texts.clone().flatten().map(str::len).sum();
+    let (mut arena, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(texts.len()));
     for text in texts {
         arena.extend_from_slice(text.unwrap_or_default().as_bytes());
         ends.push(text.map(|_| arena.len()));

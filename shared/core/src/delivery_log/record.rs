@@ -1,6 +1,8 @@
 //! One record of the log: an attempt, or a change of an event without one.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{Kind, LogResult, Origin};
@@ -97,20 +99,31 @@ pub struct Record {
     pub payload: Option<Payload>,
 }
 
-/// An event's JSON text, as its producer wrote it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Payload(Box<RawValue>);
+/// An event's JSON text, as its producer wrote it. Records of several deliveries may share it.
+#[derive(Debug, Clone)]
+pub struct Payload(Arc<RawValue>);
 
 impl Payload {
     /// Takes a text over. `None` if it is not JSON.
     pub fn parse(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok().map(Self)
+        serde_json::from_str(text).ok()
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
         self.0.get()
+    }
+}
+
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|text| Self(text.into()))
     }
 }
 
