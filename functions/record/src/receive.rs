@@ -47,14 +47,18 @@ pub(crate) enum Unreadable {
 
 /// Reads a batch. Each message is read by itself.
 pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
-    let mut received = Received::default();
+    let (mut received, mut read) = (Received::default(), Vec::with_capacity(batch.len()));
     for message in batch {
         match catch_panic_now(|| parse_records(&message.body)) {
-            Ok(Ok(records)) => received.gather(&message.id, records),
+            Ok(Ok(records)) => read.push((message.id, records)),
             Ok(Err(FormatError::Newer(version))) => received.newer.push((message, version)),
             Ok(Err(error)) => received.put_aside(message, Unreadable::Format(error)),
             Err(panicked) => received.put_aside(message, Unreadable::Panicked(panicked)),
         }
+    }
+    let count = read.iter().map(|(_, records)| records.len()).sum();
+    for (message, records) in read {
+        received.gather(&message, records, count);
     }
     for gathered in received.hours.values_mut() {
         gathered.records = without_duplicates(take(&mut gathered.records));
@@ -70,9 +74,12 @@ impl Gathered {
 }
 
 impl Received {
-    fn gather(&mut self, message: &MessageId, records: Vec<Record>) {
+    /// Sorts records of a message into their hours. `count` is the number of all records: most batches are
+    /// of one hour.
+    fn gather(&mut self, message: &MessageId, records: Vec<Record>, count: usize) {
         for record in records {
-            let gathered = self.hours.entry(LogHour::of(record.time)).or_default();
+            let room = || Gathered { records: Vec::with_capacity(count), messages: Vec::new() };
+            let gathered = self.hours.entry(LogHour::of(record.time)).or_insert_with(room);
             gathered.records.push(record);
             if gathered.messages.last() != Some(message) {
                 gathered.messages.push(message.clone());

@@ -145,10 +145,11 @@ fn write_rows<W: Write + Send>(
     let picked = order::by_input(group, inputs.len());
     let mut failed = None;
     let written = file.write_group(|_, column| {
-        gather(inputs, &picked, column, group.len()).map_err(|error| {
+        let cells = gather(inputs, &picked, column, group.len()).map_err(|error| {
             failed = Some(error);
             ParquetError::General("an input failed".to_owned())
-        })
+        });
+        [cells]
     });
     match failed {
         Some(error) => Err(error),

@@ -25,7 +25,7 @@ const PAGE_BYTES: usize = 64 * 1024;
 const PAGE_ROWS: usize = 2_000;
 
 /// Values between two looks at the size of a page.
-const WRITE_BATCH: usize = 256;
+pub(crate) const WRITE_BATCH: usize = 256;
 
 /// A level of more saves next to nothing (measured: 3 against 1).
 const ZSTD_LEVEL: i32 = 1;

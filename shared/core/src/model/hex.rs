@@ -1,5 +1,7 @@
 //! Bytes as hexadecimal digits.
 
+use std::fmt;
+
 /// Reads the digits of exactly `N` bytes: small letters only, so that the same bytes always have the same
 /// text.
 pub(crate) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
@@ -24,11 +26,19 @@ fn digit(digit: u8) -> Option<u8> {
 
 /// Writes two digits for each byte, in small letters.
 pub fn text(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
     let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(byte & 15));
+    for [high, low] in bytes.iter().map(|byte| pair(*byte)) {
+        text.push(char::from(high));
+        text.push(char::from(low));
     }
     text
+}
+
+/// Writes the same without a text of its own.
+pub(crate) fn write<const N: usize>(f: &mut fmt::Formatter<'_>, bytes: [u8; N]) -> fmt::Result {
+    f.write_str(str::from_utf8(bytes.map(pair).as_flattened()).map_err(|_| fmt::Error)?)
+}
+
+fn pair(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 15].map(|nibble| b"0123456789abcdef"[usize::from(nibble)])
 }

@@ -151,7 +151,7 @@ fn is_of(
 
 impl fmt::Display for CreationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::text(&self.0))
+        hex::write(f, self.0)
     }
 }
 

@@ -79,7 +79,7 @@ impl PayloadDigest {
 
 impl fmt::Display for PayloadDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::text(&self.0))
+        hex::write(f, self.0)
     }
 }
 
