@@ -114,9 +114,14 @@ impl<'a> RecordedEvent<'a> {
         time: Timestamp,
     ) -> Result<RecordText, serde_json::Error> {
         let Self { delivery, entry, .. } = *self;
-        let names = EventNames::of(delivery.schema, self.text, entry.envelope.as_deref());
         let attempt = self.attempt(change.kind);
         let (payload, payload_reference) = self.payload();
+        let names = if payload.is_some() && entry.envelope.is_none() {
+            // A payload that is the event itself has them.
+            EventNames::default()
+        } else {
+            EventNames::of(delivery.schema, self.text, entry.envelope.as_deref())
+        };
         let draft = Draft {
             record_id: record_id(self.message_id, self.receive_count, &entry.key, attempt, change.kind, time),
             time,

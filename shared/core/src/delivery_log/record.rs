@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{Kind, LogResult, Origin};
-use crate::model::{LOG_TEXT_CHARS_MAX, Timestamp};
+use crate::events::EventNames;
+use crate::model::{LOG_TEXT_CHARS_MAX, Schema, Timestamp};
 
 /// A record. Its JSON is an item of a message in the queue of records; its columns are
 /// [`COLUMNS`](super::COLUMNS). A member that is missing has its default, and one that this program does not
@@ -137,6 +138,33 @@ impl Record {
     /// The place of a record in a file: records of a subscription lie together, the newest first.
     pub fn place(&self) -> impl Ord + '_ {
         (&self.topic, &self.subscription, self.place_within())
+    }
+
+    /// Sets the event's names from its payload, where the record has a payload and no names.
+    pub(super) fn read_names(&mut self) {
+        let (Some(payload), true) = (&self.payload, self.is_nameless()) else { return };
+        let Some(schema) = self.schema.as_deref().and_then(Schema::parse) else { return };
+        let EventNames { id, source, event_type, subject } = EventNames::of_text(schema, payload.as_str());
+        let names = [id, source, event_type, subject].map(|name| name.as_deref().map(log_text));
+        [self.event_id, self.event_source, self.event_type, self.event_subject] = names;
+    }
+
+    /// Takes over the payload of another record, and the names that are in it.
+    pub(super) fn take_payload_of(&mut self, other: &Self) {
+        self.payload.clone_from(&other.payload);
+        if self.schema != other.schema {
+            self.read_names();
+        } else if self.is_nameless() {
+            self.event_id.clone_from(&other.event_id);
+            self.event_source.clone_from(&other.event_source);
+            self.event_type.clone_from(&other.event_type);
+            self.event_subject.clone_from(&other.event_subject);
+        }
+    }
+
+    fn is_nameless(&self) -> bool {
+        let names = [&self.event_id, &self.event_source, &self.event_type, &self.event_subject];
+        names.into_iter().all(Option::is_none)
     }
 
     /// Its place among the records of its subscription.

@@ -28,7 +28,9 @@ impl<'a> EventNames<'a> {
     pub fn of(schema: Schema, text: Option<&'a Bytes>, envelope: Option<&'a Envelope>) -> Self {
         match (envelope, text) {
             (Some(envelope), _) => Self::of_envelope(envelope),
-            (None, Some(text)) => Self::of_text(schema, text),
+            (None, Some(text)) => {
+                str::from_utf8(text).map(|text| Self::of_text(schema, text)).unwrap_or_default()
+            }
             (None, None) => Self::default(),
         }
     }
@@ -43,8 +45,9 @@ impl<'a> EventNames<'a> {
         }
     }
 
-    fn of_text(schema: Schema, text: &'a Bytes) -> Self {
-        let Some((_, members)) = Members::of(text) else { return Self::default() };
+    /// Reads the names of an event without an envelope.
+    pub(crate) fn of_text(schema: Schema, text: &'a str) -> Self {
+        let Ok(members) = Members::read(text) else { return Self::default() };
         let text = |name| members.value(name)?.string().ok();
         let (source, event_type) = match schema {
             Schema::EventGrid => ("topic", "eventType"),

@@ -1,5 +1,7 @@
 //! The event schemas a topic accepts and a subscription receives.
 
+use serde::de::IntoDeserializer;
+use serde::de::value::{self, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,6 +20,12 @@ pub enum Schema {
 impl Schema {
     /// Every schema.
     pub const ALL: [Self; 3] = [Self::CloudEvents, Self::EventGrid, Self::Custom];
+
+    /// Reads the name of a schema, as it is written everywhere. `None` if a newer program wrote it.
+    pub fn parse(name: &str) -> Option<Self> {
+        let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
+        Self::deserialize(name).ok()
+    }
 
     /// Whether events accepted in this schema can be sent in that one: Event Grid's table.
     /// <https://learn.microsoft.com/azure/event-grid/event-schema-compatibility>

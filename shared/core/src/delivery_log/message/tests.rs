@@ -1,0 +1,139 @@
+use super::super::record::tests::full;
+use super::*;
+use crate::delivery_log::{Kind, LogResult, Payload};
+use crate::model::RECORDS_MESSAGE_BYTES_MAX;
+use proptest::prelude::*;
+
+/// Version 1 as it was first written. Never edited.
+const RECORDS_V1: &str = include_str!("../fixtures/records-v1.json");
+
+/// Version 2 as it was first written. Never edited.
+const RECORDS_V2: &str = include_str!("../fixtures/records-v2.json");
+
+fn short() -> Record {
+    let (kind, result) = (Kind::Held, LogResult::Held);
+    let record_id = "0".repeat(32);
+    Record { record_id, kind, result, topic: "orders".to_owned(), ..Record::default() }
+}
+
+#[test]
+fn records_are_written_as_their_fixture_and_read_back() {
+    let records = vec![full(), short()];
+    let bodies = render_records(&records);
+    assert_eq!(bodies, [RECORDS_V1.trim_end()]);
+    assert_eq!(parse_records(RECORDS_V1.as_bytes()).unwrap(), records);
+}
+
+/// A record as deliver makes it: its payload apart, and without the names in that.
+fn text(record_id: &str, schema: &str, payload: &str) -> RecordText {
+    let record = Record { record_id: record_id.to_owned(), schema: Some(schema.to_owned()), ..short() };
+    RecordText::new(&record, Some(Bytes::copy_from_slice(payload.as_bytes()))).unwrap()
+}
+
+#[test]
+fn what_a_payload_says_is_written_once() {
+    let one = r#"{"id":"1","source":"/s","type":"made","subject":"x","topic":"/t","eventType":"paid"}"#;
+    let two = r#"{"id":"2"}"#;
+    let texts = [
+        text("a", "CloudEvents", one),
+        text("b", "CloudEvents", two),
+        text("c", "CloudEvents", one),
+        text("d", "EventGrid", one),
+        text("e", "CloudEvents", two),
+        text("f", "Newer", one),
+    ];
+    let bodies = join_records(texts.iter());
+    assert_eq!(bodies, [RECORDS_V2.trim_end()]);
+    let records = parse_records(&bodies[0]).unwrap();
+    let names = records.iter().map(|it| [&it.event_id, &it.event_source, &it.event_type, &it.event_subject]);
+    let names: Vec<_> = names.map(|names| names.map(|name| name.as_deref().unwrap_or_default())).collect();
+    let of_cloud_event = ["1", "/s", "made", "x"];
+    let of_event_grid = ["1", "/t", "paid", "x"];
+    let (of_two, none) = (["2", "", "", ""], [""; 4]);
+    assert_eq!(names, [of_cloud_event, of_two, of_cloud_event, of_event_grid, of_two, none]);
+    let payloads: Vec<_> = records.iter().map(|it| it.payload.as_ref().unwrap().as_str()).collect();
+    assert_eq!(payloads, [one, two, one, one, two, one]);
+}
+
+#[test]
+fn records_with_the_same_payload_fill_a_message_to_its_limit() {
+    let payload = format!("\"{}\"", "x".repeat(60_000));
+    let texts: Vec<_> = (0..8_000).map(|n| text(&n.to_string(), "CloudEvents", &payload)).collect();
+    let bodies = join_records(texts.iter());
+    assert!(bodies.iter().all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX));
+    assert!(bodies[0].len() > RECORDS_MESSAGE_BYTES_MAX - 30_000 && bodies.len() < 4, "{}", bodies.len());
+    let records: Vec<_> = bodies.iter().flat_map(|body| parse_records(body).unwrap()).collect();
+    assert_eq!(records.len(), 8_000);
+    assert!(records.iter().all(|it| it.payload.as_ref().unwrap().as_str() == payload));
+}
+
+#[test]
+fn no_records_make_no_message() {
+    assert_eq!(render_records(&[]), Vec::<Bytes>::new());
+}
+
+#[test]
+fn as_few_messages_as_fit_hold_all_records_in_order() {
+    let payload = Payload::parse(&format!("\"{}\"", "x".repeat(60_000)));
+    let records: Vec<_> =
+        (0..40).map(|n| Record { record_id: n.to_string(), payload: payload.clone(), ..full() }).collect();
+    let bodies = render_records(&records);
+    assert_eq!(bodies.len(), 3);
+    assert!(bodies.iter().all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX));
+    let read: Vec<_> = bodies.iter().flat_map(|body| parse_records(body).unwrap()).collect();
+    assert_eq!(read, records);
+}
+
+#[test]
+fn a_member_of_a_newer_program_is_passed_over_and_a_missing_one_has_its_default() {
+    let newer = r#"{"v":1,"extra":1,"records":[{"recordId":"a","colour":{"x":[]},"result":"teleported"}]}"#;
+    let expected = Record { record_id: "a".to_owned(), ..Record::default() };
+    assert_eq!(parse_records(newer.as_bytes()).unwrap(), [expected]);
+}
+
+#[test]
+fn what_is_not_ours_is_told_from_what_is_newer() {
+    let same = |pair| format!(r#"{{"v":2,"records":[{{"recordId":"a"}}],"samePayloads":[{pair}]}}"#);
+    let same = ["[0,0]", "[0,1]", "[1,0]", "[0]", "[-1,0]"].map(same);
+    let without = r#"{"v":2,"records":[{"recordId":"a"},{"recordId":"b"}],"samePayloads":[[1,0]]}"#;
+    let others = ["", "{}", "[]", r#"{"v":1}"#, r#"{"v":1,"records":[{}]}"#, without];
+    for body in others.into_iter().chain(same.iter().map(String::as_str)) {
+        assert!(matches!(parse_records(body.as_bytes()), Err(FormatError::Malformed(..))), "{body}");
+    }
+    for body in [r#"{"v":3,"records":[]}"#, r#"{"v":7}"#] {
+        assert!(matches!(parse_records(body.as_bytes()), Err(FormatError::Newer(_))), "{body}");
+    }
+}
+
+#[test]
+fn records_of_what_is_not_taken_are_counted() {
+    let check = |body: &str, expected| assert_eq!(count_records(body.as_bytes()), expected, "{body}");
+    check(r#"{"v":1,"records":[{},{"x":[1]},7]}"#, 3);
+    check(r#"{"records":[]}"#, 0);
+    for unknown in ["", "{", "[]", r#"{"v":1}"#, r#"{"records":7}"#] {
+        check(unknown, 0);
+    }
+}
+
+#[test]
+fn every_message_is_one_that_sqs_takes() {
+    let answer = Some("\u{ffff}\u{fffe}\u{1}\"".to_owned());
+    let records = [Record { answer, ..full() }];
+    let body = &render_records(&records)[0];
+    assert!(fits_into_a_message(body) && !body.contains(&1));
+    assert_eq!(parse_records(body).unwrap(), records);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(body: Vec<u8>) {
+        let _ = parse_records(&body).is_ok();
+    }
+
+    #[test]
+    fn any_text_is_read_back(event_id: String, answer: Option<String>, status: Option<u16>) {
+        let record = Record { event_id: Some(event_id), answer, status, ..full() };
+        let bodies = render_records(std::slice::from_ref(&record));
+        prop_assert_eq!(parse_records(&bodies[0]).unwrap(), [record]);
+    }
+}
