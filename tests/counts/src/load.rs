@@ -54,11 +54,10 @@ impl<'e> Load<'e> {
 }
 
 fn publish(path: &str, key: &str, events: u32) -> Vec<u8> {
-    let event = event();
     let (content_type, body) = if events == 1 {
-        (CLOUD_EVENT, event)
+        (CLOUD_EVENT, event(0))
     } else {
-        let events: Vec<_> = (0..events).map(|_| event.as_str()).collect();
+        let events: Vec<_> = (0..events).map(event).collect();
         (CLOUD_EVENTS_BATCH, format!("[{}]", events.join(",")))
     };
     format!(
@@ -69,9 +68,12 @@ fn publish(path: &str, key: &str, events: u32) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A CloudEvent of [`EVENT_BYTES`].
-fn event() -> String {
-    let head = r#"{"specversion":"1.0","id":"0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e","source":"/counts","type":"com.example.counted","data":{"fill":""#;
+/// A CloudEvent of [`EVENT_BYTES`]. Those of a request differ, as a producer's do: the delivery log keeps
+/// equal ones once.
+fn event(number: u32) -> String {
+    let head = format!(
+        r#"{{"specversion":"1.0","id":"0b8b9c5e-{number:027}","source":"/counts","type":"com.example.counted","data":{{"fill":""#
+    );
     let tail = r#""}}"#;
     format!("{head}{}{tail}", "x".repeat(EVENT_BYTES - head.len() - tail.len()))
 }
