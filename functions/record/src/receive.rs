@@ -56,9 +56,17 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
             Err(panicked) => received.put_aside(message, Unreadable::Panicked(panicked)),
         }
     }
-    let count = read.iter().map(|(_, records)| records.len()).sum();
+    let hours = read.iter().flat_map(|(_, records)| records).map(|record| LogHour::of(record.time));
+    let counts = hours.fold(BTreeMap::new(), |mut counts, hour| {
+        *counts.entry(hour).or_default() += 1;
+        counts
+    });
+    for (hour, count) in counts {
+        let gathered = Gathered { records: Vec::with_capacity(count), messages: Vec::new() };
+        received.hours.insert(hour, gathered);
+    }
     for (message, records) in read {
-        received.gather(&message, records, count);
+        received.gather(&message, records);
     }
     for gathered in received.hours.values_mut() {
         gathered.records = without_duplicates(take(&mut gathered.records));
@@ -74,12 +82,9 @@ impl Gathered {
 }
 
 impl Received {
-    /// Sorts records of a message into their hours. `count` is the number of all records: most batches are
-    /// of one hour.
-    fn gather(&mut self, message: &MessageId, records: Vec<Record>, count: usize) {
+    fn gather(&mut self, message: &MessageId, records: Vec<Record>) {
         for record in records {
-            let room = || Gathered { records: Vec::with_capacity(count), messages: Vec::new() };
-            let gathered = self.hours.entry(LogHour::of(record.time)).or_insert_with(room);
+            let gathered = self.hours.entry(LogHour::of(record.time)).or_default();
             gathered.records.push(record);
             if gathered.messages.last() != Some(message) {
                 gathered.messages.push(message.clone());

@@ -10,7 +10,6 @@ use posthaste_core::model::{LetterPlace, Schema, Subscription};
 use posthaste_core::stored::Restored;
 use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
 use posthaste_ports::{ObjectStore, PortError};
-use serde_json::Value;
 
 /// An event, and the places where its text may be kept.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +64,7 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
 
 /// The schema in which the event was sent.
 fn schema(record: &Record) -> Schema {
-    let word = record.schema.clone().map(Value::String);
-    word.and_then(|word| serde_json::from_value(word).ok()).unwrap_or_default()
+    record.schema.as_deref().and_then(Schema::parse).unwrap_or_default()
 }
 
 /// The event of a stored payload. What is around a custom event lay in its message alone: it is made of the

@@ -20,7 +20,8 @@ pub(crate) const SENT_DIGITS: usize = 20;
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// One CloudEvent of a type, of so many bytes, that says when it was sent. That time is its id too.
+/// One CloudEvent of a type, of so many bytes, that says when it was sent. Its id is the time at which it
+/// was made.
 pub(crate) fn event(kind: &str, bytes: usize, sent_ns: u128) -> String {
     let head = format!(
         r#"{{"specversion":"1.0","id":"{sent_ns:036}","source":"/bench","type":"{kind}","data":{{"sent":"{sent_ns:020}","fill":""#

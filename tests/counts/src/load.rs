@@ -68,8 +68,8 @@ fn publish(path: &str, key: &str, events: u32) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A CloudEvent of [`EVENT_BYTES`]. Those of a request differ, as a producer's do: the delivery log keeps
-/// equal ones once.
+/// A CloudEvent of [`EVENT_BYTES`]. Those of a request differ, as a producer's do: a message of
+/// records has equal ones once.
 fn event(number: u32) -> String {
     let head = format!(
         r#"{{"specversion":"1.0","id":"0b8b9c5e-{number:027}","source":"/counts","type":"com.example.counted","data":{{"fill":""#

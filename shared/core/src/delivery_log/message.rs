@@ -1,13 +1,14 @@
 //! The message of records, in the queue of records.
 //!
-//! Version 2; written by deliver, read by record. Messages live until record has written their records, and
-//! at most for the queue's retention. Fixtures: `records-v1.json` and `records-v2.json`; they are never
-//! edited. A new member of a record raises no version: an older reader passes it over, and the log has no
-//! value for it.
+//! Version 2; written by deliver and deadletter, read by record. Messages live until record has written their
+//! records. Fixtures: `records-v1.json` and `records-v2.json`; they are never edited. A new member of a
+//! record raises no version: an older reader passes it over, and the log has no value for it. A new schema
+//! of events does, because a reader that does not know it finds no names in a payload.
 //!
 //! Version 2 does not say twice what a payload says. A record with its payload may lack the event's names,
-//! which are read from it. Deliveries of one event to several subscriptions have the same payload, which is in
-//! a message once. A message without payloads is still of version 1, so that an older reader takes it.
+//! which are read from it. Deliveries of one event to several subscriptions have the same payload, and a
+//! message mostly has it once. A message without payloads is still of version 1, so that an older reader
+//! takes it.
 
 mod body;
 
@@ -72,8 +73,9 @@ impl RecordText {
     }
 }
 
-/// Renders records as the bodies of as few messages as fit, each at most
-/// [`RECORDS_MESSAGE_BYTES_MAX`](crate::model::RECORDS_MESSAGE_BYTES_MAX) long, in order. A record that is larger alone, which none of ours is, makes a message of its own.
+/// Renders records as the bodies of as few messages as fit, in order, each at most
+/// [`RECORDS_MESSAGE_BYTES_MAX`](crate::model::RECORDS_MESSAGE_BYTES_MAX) long. A record that is larger
+/// alone, which none of ours is, makes a message of its own.
 pub fn render_records(records: &[Record]) -> Vec<Bytes> {
     let texts: Vec<_> = records.iter().filter_map(|record| RecordText::new(record, None).ok()).collect();
     join_records(texts.iter())
@@ -99,13 +101,12 @@ pub fn parse_records(body: &[u8]) -> Result<Vec<Record>, FormatError> {
     let RecordsWire { mut records, same_payloads, .. } = FORMAT.parse(body, |wire: &RecordsWire| wire.v)?;
     records.iter_mut().for_each(Record::read_names);
     for SamePayload(position, earlier) in same_payloads {
-        let [record, earlier] = records
-            .get_disjoint_mut([position, earlier])
-            .map_err(|_| FORMAT.malformed("expected in samePayloads the positions of two records"))?;
-        if earlier.payload.is_none() {
-            return Err(FORMAT.malformed("expected in samePayloads a record with its payload"));
+        match records.get_disjoint_mut([position, earlier]) {
+            Ok([record, other]) if earlier < position && other.payload.is_some() => {
+                record.take_payload_of(other);
+            }
+            _ => return Err(FORMAT.malformed("expected in samePayloads a record, and one with a payload")),
         }
-        record.take_payload_of(earlier);
     }
     if records.iter().any(|record| record.record_id.is_empty()) {
         return Err(FORMAT.malformed("expected a record id in every record"));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{RecordText, SamePayload};
 use crate::model::RECORDS_MESSAGE_BYTES_MAX;
 
-pub(super) const OPENING_V1: &[u8] = b"{\"v\":1,\"records\":[";
+const OPENING_V1: &[u8] = b"{\"v\":1,\"records\":[";
 const OPENING_V2: &[u8] = b"{\"v\":2,\"records\":[";
 const SEPARATOR: &[u8] = b",";
 const PAYLOAD_NAME: &[u8] = b",\"payload\":";
@@ -18,8 +18,12 @@ const CLOSING: &[u8] = b"]}";
 /// Bytes around the records of a message, at most. The first record needs no separator.
 const FRAME_BYTES: usize = OPENING_V2.len() + SAME_PAYLOADS.len() + CLOSING.len() - SEPARATOR.len();
 
-/// Most bytes of a pair in `samePayloads`, with its separator: a message has less than 100,000 records.
+/// Most bytes of a pair in `samePayloads`, with its separator: a message has fewer than 100,000 records.
 const PAIR_BYTES_MAX: usize = "[12345,12345],".len();
+
+/// Most bytes of the records of a message, if each had its payload: record holds them all, and writes them
+/// into one file.
+const UNSHARED_BYTES_MAX: usize = 2 * RECORDS_MESSAGE_BYTES_MAX;
 
 /// The number of different payloads that a record's payload is compared with, from the newest on. The copies
 /// of an event arrive close together.
@@ -35,6 +39,8 @@ pub(super) struct Body<'a> {
     payloads: VecDeque<(&'a [u8], usize)>,
     /// The bytes of the records with their separators, and of the pairs.
     bytes: usize,
+    /// The bytes of the records if each had its payload.
+    unshared_bytes: usize,
 }
 
 impl<'a> Body<'a> {
@@ -45,7 +51,8 @@ impl<'a> Body<'a> {
         let written = payload.filter(|_| earlier.is_none());
         let pair_bytes = earlier.map_or(0, |_| PAIR_BYTES_MAX);
         let bytes = record_bytes(&record.members, written) + SEPARATOR.len() + pair_bytes;
-        if position > 0 && FRAME_BYTES + self.bytes + bytes > RECORDS_MESSAGE_BYTES_MAX {
+        let is_too_long = FRAME_BYTES + self.bytes + bytes > RECORDS_MESSAGE_BYTES_MAX;
+        if position > 0 && (is_too_long || self.unshared_bytes + record.bytes() > UNSHARED_BYTES_MAX) {
             return false;
         }
         self.same_payloads.extend(earlier.map(|earlier| SamePayload(position, earlier)));
@@ -54,6 +61,7 @@ impl<'a> Body<'a> {
         }
         self.records.push((&record.members, written));
         self.bytes += bytes;
+        self.unshared_bytes += record.bytes();
         true
     }
 

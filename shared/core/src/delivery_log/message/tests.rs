@@ -56,15 +56,33 @@ fn what_a_payload_says_is_written_once() {
 }
 
 #[test]
-fn records_with_the_same_payload_fill_a_message_to_its_limit() {
-    let payload = format!("\"{}\"", "x".repeat(60_000));
-    let texts: Vec<_> = (0..8_000).map(|n| text(&n.to_string(), "CloudEvents", &payload)).collect();
-    let bodies = join_records(texts.iter());
-    assert!(bodies.iter().all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX));
-    assert!(bodies[0].len() > RECORDS_MESSAGE_BYTES_MAX - 30_000 && bodies.len() < 4, "{}", bodies.len());
-    let records: Vec<_> = bodies.iter().flat_map(|body| parse_records(body).unwrap()).collect();
-    assert_eq!(records.len(), 8_000);
-    assert!(records.iter().all(|it| it.payload.as_ref().unwrap().as_str() == payload));
+fn records_with_the_same_payload_take_messages_of_a_bounded_weight() {
+    let check = |payload_bytes: usize, records: usize, messages: usize| {
+        let payload = format!("\"{}\"", "x".repeat(payload_bytes));
+        let texts: Vec<_> = (0..records).map(|n| text(&n.to_string(), "CloudEvents", &payload)).collect();
+        let bodies = join_records(texts.iter());
+        assert_eq!(bodies.len(), messages, "{payload_bytes}");
+        assert!(bodies.iter().all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX));
+        let records: Vec<_> = bodies.iter().map(|body| parse_records(body).unwrap()).collect();
+        let unshared = |records: &Vec<Record>| records.len() * (texts[0].bytes() - 1);
+        assert!(records.iter().all(|records| unshared(records) <= 2 * RECORDS_MESSAGE_BYTES_MAX));
+        assert_eq!(records.concat().len(), texts.len());
+        assert!(records.concat().iter().all(|it| it.payload.as_ref().unwrap().as_str() == payload));
+    };
+    check(60_000, 60, 3);
+    check(100, 8_000, 2);
+}
+
+#[test]
+fn a_payload_is_found_again_among_the_latest_different_ones() {
+    let with = |others: usize| {
+        let others = (0..others).map(|n| text(&n.to_string(), "CloudEvents", &n.to_string()));
+        let texts: Vec<_> = others.chain([text("a", "CloudEvents", "0")]).collect();
+        join_records(texts.iter()).remove(0)
+    };
+    let is_shared = |body: Bytes| body.ends_with(b",\"samePayloads\":[[16,0]]}");
+    assert!(is_shared(with(16)) && !is_shared(with(17)));
+    assert_eq!(parse_records(&with(17)).unwrap()[17].payload, Payload::parse("0"));
 }
 
 #[test]
@@ -96,7 +114,8 @@ fn what_is_not_ours_is_told_from_what_is_newer() {
     let same = |pair| format!(r#"{{"v":2,"records":[{{"recordId":"a"}}],"samePayloads":[{pair}]}}"#);
     let same = ["[0,0]", "[0,1]", "[1,0]", "[0]", "[-1,0]"].map(same);
     let without = r#"{"v":2,"records":[{"recordId":"a"},{"recordId":"b"}],"samePayloads":[[1,0]]}"#;
-    let others = ["", "{}", "[]", r#"{"v":1}"#, r#"{"v":1,"records":[{}]}"#, without];
+    let later = r#"{"v":2,"records":[{"recordId":"a"},{"recordId":"b","payload":1}],"samePayloads":[[0,1]]}"#;
+    let others = ["", "{}", "[]", r#"{"v":1}"#, r#"{"v":1,"records":[{}]}"#, without, later];
     for body in others.into_iter().chain(same.iter().map(String::as_str)) {
         assert!(matches!(parse_records(body.as_bytes()), Err(FormatError::Malformed(..))), "{body}");
     }
