@@ -1,6 +1,8 @@
 //! One request after the other, each when everything of the one before has been delivered.
 
+use std::io::Write;
 use std::net::TcpStream;
+use std::ops::Range;
 
 use posthaste_tests::api::{Api, CLOUD_EVENT, CLOUD_EVENTS_BATCH};
 use posthaste_tests::events::subscription;
@@ -9,6 +11,9 @@ use serde_json::{Map, Value, json};
 use crate::case::Case;
 use crate::endpoint::Endpoint;
 use crate::wire::{Connection, MESSAGE_BYTES_MAX};
+
+/// The id of an event before it is published.
+const ID: &str = "0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e";
 
 /// Size of an event, in bytes.
 const EVENT_BYTES: usize = 1024;
@@ -19,6 +24,10 @@ pub struct Load<'e> {
     endpoint: &'e Endpoint,
     publisher: Connection<Vec<u8>>,
     request: Vec<u8>,
+    /// The places of the events' ids in the request.
+    ids: Vec<Range<usize>>,
+    /// The id of the next event.
+    next_id: u64,
 }
 
 impl<'e> Load<'e> {
@@ -32,7 +41,9 @@ impl<'e> Load<'e> {
         let stream = TcpStream::connect(api.url().trim_start_matches("http://"));
         let publisher = stream.and_then(|stream| Connection::new(stream, vec![0; MESSAGE_BYTES_MAX]));
         let publisher = publisher.expect("the server listens");
-        let mut load = Self { case, endpoint, publisher, request };
+        let found = request.windows(ID.len()).enumerate().filter(|(_, window)| *window == ID.as_bytes());
+        let ids = found.map(|(at, _)| at..at + ID.len()).collect();
+        let mut load = Self { case, endpoint, publisher, request, ids, next_id: 0 };
         load.run(case.warm_up_requests());
         load
     }
@@ -44,6 +55,7 @@ impl<'e> Load<'e> {
 
     fn run(&mut self, requests: u32) {
         for _ in 0..requests {
+            self.make_new_events();
             let arrived = self.endpoint.arrivals.count();
             self.publisher.write(&self.request).expect("the server reads");
             let head = self.publisher.read().expect("the server answers").expect("the server answers");
@@ -51,13 +63,23 @@ impl<'e> Load<'e> {
             self.endpoint.arrivals.wait_for(arrived + u64::from(self.case.deliveries()));
         }
     }
+
+    /// Gives each event of the request an id of its own, as a producer does: a message of records has equal
+    /// events once.
+    fn make_new_events(&mut self) {
+        for id in self.ids.iter().cloned() {
+            let mut digits = &mut self.request[id];
+            write!(digits, "{:0width$}", self.next_id, width = ID.len()).expect("it has room for the digits");
+            self.next_id += 1;
+        }
+    }
 }
 
 fn publish(path: &str, key: &str, events: u32) -> Vec<u8> {
     let (content_type, body) = if events == 1 {
-        (CLOUD_EVENT, event(0))
+        (CLOUD_EVENT, event())
     } else {
-        let events: Vec<_> = (0..events).map(event).collect();
+        let events: Vec<_> = (0..events).map(|_| event()).collect();
         (CLOUD_EVENTS_BATCH, format!("[{}]", events.join(",")))
     };
     format!(
@@ -68,11 +90,10 @@ fn publish(path: &str, key: &str, events: u32) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A CloudEvent of [`EVENT_BYTES`]. Those of a request differ, as a producer's do: a message of
-/// records has equal ones once.
-fn event(number: u32) -> String {
+/// A CloudEvent of [`EVENT_BYTES`].
+fn event() -> String {
     let head = format!(
-        r#"{{"specversion":"1.0","id":"0b8b9c5e-{number:027}","source":"/counts","type":"com.example.counted","data":{{"fill":""#
+        r#"{{"specversion":"1.0","id":"{ID}","source":"/counts","type":"com.example.counted","data":{{"fill":""#
     );
     let tail = r#""}}"#;
     format!("{head}{}{tail}", "x".repeat(EVENT_BYTES - head.len() - tail.len()))
