@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use self::body::Body;
+use self::body::{Body, SamePayload};
 use super::Record;
 use crate::events::{escape_refused, fits_into_a_message};
 use crate::stored::{Format, FormatError};
@@ -39,10 +39,6 @@ struct RecordsWire {
     #[serde(default)]
     same_payloads: Vec<SamePayload>,
 }
-
-/// The position of a record that comes without its payload, and of an earlier one with the same payload.
-#[derive(Serialize, Deserialize)]
-struct SamePayload(usize, usize);
 
 #[derive(Deserialize)]
 struct CountedWire {
@@ -69,7 +65,12 @@ impl RecordText {
 
     /// The bytes that it takes in a message with its payload.
     pub fn bytes(&self) -> usize {
-        body::record_bytes(&self.members, self.payload.as_deref())
+        let (members, payload) = self.parts();
+        body::record_bytes(members, payload)
+    }
+
+    fn parts(&self) -> (&[u8], Option<&[u8]>) {
+        (&self.members, self.payload.as_deref())
     }
 }
 
@@ -84,10 +85,10 @@ pub fn render_records(records: &[Record]) -> Vec<Bytes> {
 /// The same of records that are rendered already. A payload that several of them have is in a message once.
 pub fn join_records<'a>(records: impl Iterator<Item = &'a RecordText>) -> Vec<Bytes> {
     let (mut bodies, mut body) = (Vec::new(), Body::default());
-    for record in records {
-        if !body.add(record) {
+    for (members, payload) in records.map(RecordText::parts) {
+        if !body.add(members, payload) {
             bodies.push(take(&mut body).render());
-            body.add(record);
+            body.add(members, payload);
         }
     }
     if !body.is_empty() {

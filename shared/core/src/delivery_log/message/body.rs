@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-use super::{RecordText, SamePayload};
 use crate::model::RECORDS_MESSAGE_BYTES_MAX;
 
 const OPENING_V1: &[u8] = b"{\"v\":1,\"records\":[";
@@ -29,6 +29,10 @@ const UNSHARED_BYTES_MAX: usize = 2 * RECORDS_MESSAGE_BYTES_MAX;
 /// of an event arrive close together.
 const COMPARED_PAYLOADS_MAX: usize = 16;
 
+/// The position of a record that comes without its payload, and of an earlier one with the same payload.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SamePayload(pub(super) usize, pub(super) usize);
+
 /// Records that fit into one message.
 #[derive(Default)]
 pub(super) struct Body<'a> {
@@ -45,23 +49,24 @@ pub(super) struct Body<'a> {
 
 impl<'a> Body<'a> {
     /// Adds a record. `false` if there is no room for it; the first has room in any case.
-    pub(super) fn add(&mut self, record: &'a RecordText) -> bool {
-        let (position, payload) = (self.records.len(), record.payload.as_deref());
+    pub(super) fn add(&mut self, members: &'a [u8], payload: Option<&'a [u8]>) -> bool {
+        let position = self.records.len();
         let earlier = payload.and_then(|payload| self.earlier(payload));
         let written = payload.filter(|_| earlier.is_none());
         let pair_bytes = earlier.map_or(0, |_| PAIR_BYTES_MAX);
-        let bytes = record_bytes(&record.members, written) + SEPARATOR.len() + pair_bytes;
+        let bytes = record_bytes(members, written) + SEPARATOR.len() + pair_bytes;
+        let unshared_bytes = self.unshared_bytes + record_bytes(members, payload);
         let is_too_long = FRAME_BYTES + self.bytes + bytes > RECORDS_MESSAGE_BYTES_MAX;
-        if position > 0 && (is_too_long || self.unshared_bytes + record.bytes() > UNSHARED_BYTES_MAX) {
+        if position > 0 && (is_too_long || unshared_bytes > UNSHARED_BYTES_MAX) {
             return false;
         }
         self.same_payloads.extend(earlier.map(|earlier| SamePayload(position, earlier)));
         if let Some(payload) = written {
             self.remember(payload, position);
         }
-        self.records.push((&record.members, written));
+        self.records.push((members, written));
         self.bytes += bytes;
-        self.unshared_bytes += record.bytes();
+        self.unshared_bytes = unshared_bytes;
         true
     }
 
