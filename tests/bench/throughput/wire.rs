@@ -20,8 +20,8 @@ pub(crate) const SENT_DIGITS: usize = 20;
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// One CloudEvent of a type, of so many bytes, that says when it was sent. Its id is the time at which it
-/// was made.
+/// Makes a CloudEvent of this type and size. It says when it was sent, and has that time as its id. A
+/// producer that sends it at another time changes the first and not the id.
 pub(crate) fn event(kind: &str, bytes: usize, sent_ns: u128) -> String {
     let head = format!(
         r#"{{"specversion":"1.0","id":"{sent_ns:036}","source":"/bench","type":"{kind}","data":{{"sent":"{sent_ns:020}","fill":""#

@@ -2,8 +2,8 @@
 //!
 //! Where one process has many invocations, many groups are settled side by side, and each has few records.
 //! They take turns: while records are being sent, those of other groups gather, and the next turn sends them
-//! all. A turn may take some 25 ms, in which few records wait for a commit to share. So many records do not
-//! wait for their turn.
+//! all. A turn with few records may wait 25 ms for a commit to share. Other groups do not wait for that turn
+//! once they have [`SENT_AT_ONCE_BYTES`] of records together.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,8 +24,8 @@ use crate::limits::RecordsSettings;
 
 const SENDING: &str = "send records";
 
-/// Bytes of records that do not wait for a turn: some 300 with payloads of 1 KiB. Measured: fewer make more
-/// commits, and with more the messages that wait for them fill all invocations.
+/// Bytes of waiting records that are sent without a turn: some 300 records with payloads of 1 KiB. That is a
+/// third of the 1,000 messages that may be in flight, so that the others go on meanwhile.
 const SENT_AT_ONCE_BYTES: usize = 512 * 1024;
 
 /// Sends records.
@@ -117,7 +117,7 @@ impl<P: Ports> RecordsQueue<P> {
 }
 
 impl Waiting {
-    /// Adds those of a group. Answers whether they are so many now that no turn is waited for.
+    /// Adds the records of a group. Answers whether all that wait are enough to be sent without a turn.
     fn add(&mut self, group: WaitingGroup) -> bool {
         self.bytes += group.records.iter().map(RecordText::bytes).sum::<usize>();
         self.groups.push(group);
