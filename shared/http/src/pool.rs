@@ -1,6 +1,7 @@
 //! Idle connections, kept per link for the next request.
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,6 +17,10 @@ use crate::settings::ClientSettings;
 /// file descriptor until the next request to it.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
+/// Part of all idle connections that is closed where one more would be too many. They are found by a look at
+/// all, so it makes room for several.
+const CLOSED_PART: usize = 32;
+
 /// Idle connections of all links.
 pub(crate) struct Pool {
     per_link_max: usize,
@@ -26,14 +31,19 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
+    /// The idle connections of each link, the one used last at the end.
     links: HashMap<Link, Vec<Idle>>,
     total: usize,
+    /// Connections that were ever kept.
+    kept: u64,
     is_swept: bool,
 }
 
 struct Idle {
     connection: Box<Connection>,
     since: Duration,
+    /// Its place in the order in which all became idle.
+    place: u64,
 }
 
 impl Pool {
@@ -58,22 +68,26 @@ impl Pool {
         }
     }
 
-    /// Keeps a usable connection, or closes it where there are enough.
+    /// Keeps a usable connection, unless its link has enough. Where all are too many, those are closed that
+    /// have been idle for longest.
     pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Box<Connection>, clock: &C) {
-        let mut state = self.state.lock();
-        if state.total >= self.total_max || self.per_link_max == 0 {
-            return;
-        }
-        let idle = state.links.entry(link).or_default();
-        if idle.len() >= self.per_link_max {
-            return;
-        }
-        idle.push(Idle { connection, since: clock.monotonic() });
-        state.total += 1;
-        if !state.is_swept {
-            state.is_swept = true;
-            tokio::spawn(sweep(Sweeper(Arc::downgrade(self)), clock.clone()));
-        }
+        let closed = {
+            let mut state = self.state.lock();
+            let of_link = state.links.get(&link).map_or(0, Vec::len);
+            if self.total_max == 0 || of_link >= self.per_link_max {
+                return;
+            }
+            let is_full = state.total >= self.total_max;
+            let closed =
+                if is_full { state.pop_oldest(self.total_max.div_ceil(CLOSED_PART)) } else { vec![] };
+            state.push(link, connection, clock.monotonic());
+            if !state.is_swept {
+                state.is_swept = true;
+                tokio::spawn(sweep(Sweeper(Arc::downgrade(self)), clock.clone()));
+            }
+            closed
+        };
+        drop(closed);
     }
 
     /// Closes the idle connections of one link.
@@ -91,7 +105,7 @@ impl Pool {
     pub(crate) fn trim(&self) -> usize {
         let (closed, links) = {
             let mut state = self.state.lock();
-            (std::mem::take(&mut state.total), std::mem::take(&mut state.links))
+            (take(&mut state.total), take(&mut state.links))
         };
         drop(links);
         closed
@@ -121,6 +135,28 @@ impl State {
         let idle = self.links.get_mut(link)?.pop()?;
         self.total -= 1;
         Some(idle)
+    }
+
+    fn push(&mut self, link: Link, connection: Box<Connection>, since: Duration) {
+        let place = self.kept;
+        self.links.entry(link).or_default().push(Idle { connection, since, place });
+        self.total += 1;
+        self.kept += 1;
+    }
+
+    /// Takes out so many that have been idle for longest: at least one, and at most all.
+    fn pop_oldest(&mut self, count: usize) -> Vec<Idle> {
+        let mut places: Vec<_> = self.links.values().flatten().map(|idle| idle.place).collect();
+        let index = count.min(places.len()) - 1;
+        let last = *places.select_nth_unstable(index).1;
+        let is_old = |idle: &Idle| idle.place <= last;
+        let mut oldest = Vec::with_capacity(count);
+        for idle in self.links.values_mut() {
+            oldest.extend(idle.drain(..idle.partition_point(is_old)));
+        }
+        self.links.retain(|_, idle| !idle.is_empty());
+        self.total -= oldest.len();
+        oldest
     }
 }
 

@@ -184,3 +184,17 @@ async fn no_more_connections_are_kept_than_set() {
     check(ClientSettings { idle_max: 5, ..on_loopback() }, 5).await;
     check(ClientSettings { idle_per_link_max: 0, ..on_loopback() }, 0).await;
 }
+
+#[tokio::test]
+async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
+    let held = || [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
+    let start = async || Endpoint::start(vec![held(), held()]).await;
+    let [first, second, third] = [start().await, start().await, start().await];
+    let client =
+        HyperWebhookClient::new(ClientSettings { idle_max: 2, ..on_loopback() }, SystemClock).unwrap();
+    for endpoint in [&first, &second, &third, &third, &second, &first] {
+        assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    }
+    assert_eq!(client.idle_connections(), 2);
+    assert_eq!([&first, &second, &third].map(|endpoint| endpoint.connections()), [2, 1, 1]);
+}
