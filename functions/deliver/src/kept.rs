@@ -1,6 +1,7 @@
 //! Values that many requests share, by key.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,11 +11,11 @@ const KEPT_MAX: usize = 4096;
 
 /// Values by key. A value is kept while a request uses it, and mostly longer.
 #[derive(Debug)]
-pub(crate) struct Kept<K, V>(Mutex<BTreeMap<K, Arc<V>>>);
+pub(crate) struct Kept<K, V>(Mutex<HashMap<K, Arc<V>>>);
 
-impl<K: Ord + Clone, V> Kept<K, V> {
+impl<K: Eq + Hash + Clone, V> Kept<K, V> {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
+        Self(Mutex::new(HashMap::new()))
     }
 
     /// The value of a key, made now if there is none.
@@ -34,6 +35,8 @@ impl<K: Ord + Clone, V> Kept<K, V> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -50,7 +53,7 @@ mod tests {
         let used = kept.get(&0, || 0);
         (1..KEPT_MAX).for_each(|key| drop(kept.get(&key, || key)));
         kept.get(&KEPT_MAX, || 7);
-        assert_eq!(kept.0.lock().keys().copied().collect::<Vec<_>>(), [0, KEPT_MAX]);
+        assert_eq!(kept.0.lock().keys().copied().collect::<BTreeSet<_>>(), [0, KEPT_MAX].into());
         assert!(Arc::ptr_eq(&used, &kept.get(&0, || panic!("made twice"))));
     }
 }

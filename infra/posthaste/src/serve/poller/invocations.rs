@@ -40,9 +40,14 @@ impl Invocations {
         }
     }
 
+    /// The number under way.
+    pub(super) fn len(&self) -> usize {
+        self.others.len() + usize::from(self.own.is_some())
+    }
+
     /// Waits until fewer than `count` are under way.
     pub(super) async fn fewer_than(&mut self, count: usize) {
-        while self.others.len() + usize::from(self.own.is_some()) >= count {
+        while self.len() >= count {
             match self.own.as_mut() {
                 None => drop(self.others.join_next().await),
                 Some(own) => {

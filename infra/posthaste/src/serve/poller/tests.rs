@@ -1,12 +1,15 @@
 //! The poller over the embedded queue, on a clock that is moved by hand.
 
 use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue};
 use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Receipt, Successor};
 use posthaste_testkit::{ManualClock, SeededEntropy};
+use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 const SETTINGS: PollSettings = PollSettings {
@@ -31,25 +34,50 @@ impl Handler for Told {
     }
 }
 
+/// Counts the batches under way, and reports each that begins.
+struct Counted {
+    begun: mpsc::UnboundedSender<usize>,
+    under_way: AtomicUsize,
+    is_slow: bool,
+}
+
+impl Handler for Counted {
+    async fn handle(&self, _: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
+        self.begun.send(self.under_way.fetch_add(1, Ordering::Relaxed) + 1).unwrap();
+        if self.is_slow {
+            std::future::pending::<()>().await;
+        }
+        yield_now().await;
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        BatchResponse::default()
+    }
+}
+
 struct World {
     clock: ManualClock,
     stop: CancellationToken,
     queue: LocalQueue<ManualClock>,
     batches: mpsc::UnboundedReceiver<Vec<String>>,
     poller: tokio::task::JoinHandle<()>,
-    _folder: tempfile::TempDir,
+    _folder: TempDir,
+}
+
+/// A queue with these messages.
+async fn queue_of(folder: &TempDir, clock: &ManualClock, bodies: &[&'static str]) -> LocalQueue<ManualClock> {
+    let entropy = SeededEntropy::new(1);
+    let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy).unwrap();
+    let queue = local.queue(QueueName::Deliveries);
+    let message =
+        |body: &&'static str| OutgoingMessage { body: Bytes::from(*body), group: None, delay_secs: 0 };
+    queue.send_batch(bodies.iter().map(message).collect()).await.unwrap();
+    queue
 }
 
 impl World {
     async fn begin(settings: PollSettings, bodies: &[&'static str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = TempDir::new().unwrap();
         let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
-        let entropy = SeededEntropy::new(1);
-        let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy).unwrap();
-        let queue = local.queue(QueueName::Deliveries);
-        let message =
-            |body: &&'static str| OutgoingMessage { body: Bytes::from(*body), group: None, delay_secs: 0 };
-        queue.send_batch(bodies.iter().map(message).collect()).await.unwrap();
+        let queue = queue_of(&folder, &clock, bodies).await;
         let stop = CancellationToken::new();
         let (tell, batches) = mpsc::unbounded_channel();
         let handler = Arc::new(Told(Mutex::new(tell)));
@@ -66,7 +94,7 @@ impl World {
         self.stop.cancel();
         while !self.poller.is_finished() {
             self.clock.advance(RECEIVE_WAIT);
-            tokio::task::yield_now().await;
+            yield_now().await;
         }
         (&mut self.poller).await.unwrap();
         let counts = self.queue.counts().await.unwrap();
@@ -76,7 +104,7 @@ impl World {
     /// Lets the visibility timeout run out.
     async fn wait_for_visibility(&self) {
         self.clock.advance(SETTINGS.timeout * VISIBILITY_PER_TIMEOUT);
-        tokio::task::yield_now().await;
+        yield_now().await;
     }
 }
 
@@ -106,6 +134,28 @@ async fn a_panic_fails_its_own_batch_only_and_the_messages_come_back() {
     world.wait_for_visibility().await;
     assert_eq!(world.next_batch().await, ["panic"]);
     assert_eq!(world.end().await, 1);
+}
+
+/// The most batches of ten that were under way at once.
+async fn most_under_way(is_slow: bool) -> usize {
+    let (folder, clock) = (TempDir::new().unwrap(), ManualClock::new(Timestamp::EPOCH));
+    let queue = queue_of(&folder, &clock, &["a"; 10]).await;
+    let (begun, mut counts) = mpsc::unbounded_channel();
+    let handler = Arc::new(Counted { begun, under_way: AtomicUsize::new(0), is_slow });
+    let settings = PollSettings { batch_max: 1, ..SETTINGS };
+    let poller = tokio::spawn(poll(queue, handler, clock, settings, CancellationToken::new()));
+    let mut most = 0;
+    for _ in 0..10 {
+        most = counts.recv().await.unwrap().max(most);
+    }
+    poller.abort();
+    most
+}
+
+#[tokio::test]
+async fn quick_batches_end_before_more_begin_and_slow_ones_hold_up_none() {
+    assert!(most_under_way(false).await <= UNDER_WAY_AT_ONCE + 1);
+    assert_eq!(most_under_way(true).await, 10);
 }
 
 /// A queue that panics when it is asked.
