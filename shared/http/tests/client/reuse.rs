@@ -196,5 +196,5 @@ async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
         assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     }
     assert_eq!(client.idle_connections(), 2);
-    assert_eq!([&first, &second, &third].map(|endpoint| endpoint.connections()), [2, 1, 1]);
+    assert_eq!([&first, &second, &third].map(Endpoint::connections), [2, 1, 1]);
 }
