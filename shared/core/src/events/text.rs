@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memchr;
 use serde::de::{Deserializer, Visitor};
 
 use crate::model::EVENT_DEPTH_MAX;
@@ -18,7 +19,7 @@ const REFUSED_LEAD: u8 = 0xef;
 /// is, costs one scan for a byte.
 pub fn fits_into_a_message(json: &[u8]) -> bool {
     let is_refused = |bytes: &[u8]| matches!(bytes, [REFUSED_LEAD, 0xbf, 0xbe | 0xbf]);
-    !json.contains(&REFUSED_LEAD) || !json.windows(3).any(is_refused)
+    memchr(REFUSED_LEAD, json).is_none() || !json.windows(3).any(is_refused)
 }
 
 /// The text with every character that SQS refuses escaped, for a text of our own making. In valid JSON such a
