@@ -17,8 +17,8 @@ use crate::settings::ClientSettings;
 /// file descriptor until the next request to it.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Part of all idle connections that is closed where one more would be too many. They are found by a look at
-/// all, so it makes room for several.
+/// Part of all idle connections that is closed where one more would be too many. A search through all of them
+/// finds the oldest, so each search closes several.
 const CLOSED_PART: usize = 32;
 
 /// Idle connections of all links.
@@ -34,8 +34,7 @@ struct State {
     /// The idle connections of each link, the one used last at the end.
     links: HashMap<Link, Vec<Idle>>,
     total: usize,
-    /// Connections that were ever kept.
-    kept: u64,
+    kept_ever: u64,
     is_swept: bool,
 }
 
@@ -68,8 +67,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a usable connection, unless its link has enough. Where all are too many, those are closed that
-    /// have been idle for longest.
+    /// Keeps a usable connection, unless its link has enough. Where there are too many in all, it closes those
+    /// that have been idle for longest, as Go's `http.Transport` does.
     pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Box<Connection>, clock: &C) {
         let closed = {
             let mut state = self.state.lock();
@@ -138,13 +137,13 @@ impl State {
     }
 
     fn push(&mut self, link: Link, connection: Box<Connection>, since: Duration) {
-        let place = self.kept;
+        let place = self.kept_ever;
         self.links.entry(link).or_default().push(Idle { connection, since, place });
         self.total += 1;
-        self.kept += 1;
+        self.kept_ever += 1;
     }
 
-    /// Takes out so many that have been idle for longest: at least one, and at most all.
+    /// Takes out the `count` connections that have been idle for longest, or all. There must be one.
     fn pop_oldest(&mut self, count: usize) -> Vec<Idle> {
         let mut places: Vec<_> = self.links.values().flatten().map(|idle| idle.place).collect();
         let index = count.min(places.len()) - 1;

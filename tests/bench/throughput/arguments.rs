@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     /// Rounds of each run: in each of them all its cases take turns. Medians are printed.
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: usize,
-    /// Deliveries of each throughput case in a round.
+    /// Deliveries of each throughput case in a round; `endpoints` may have more.
     #[arg(long, default_value_t = 100_000)]
     pub(crate) deliveries: usize,
     /// Rows of `load` and `tls`.
@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Hosts of `endpoints`, each of which has a subscription.
     #[arg(long, default_value_t = 1_000)]
     pub(crate) endpoints: usize,
+    /// Least deliveries to each of them, so that opening connections is a small part of a run.
+    #[arg(long, default_value_t = 200)]
+    pub(crate) deliveries_per_endpoint: usize,
     /// Subscriptions in `subscriptions`, of which one matches: at most 500.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 100, 500])]
     pub(crate) subscriptions: Vec<usize>,

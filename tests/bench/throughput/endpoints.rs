@@ -21,9 +21,6 @@ const HEAD: [&str; 7] = [
 
 const GOAL: Goal = Goal::AtLeast(70.0, " %");
 
-/// Least deliveries to each host, so that opening connections is a small part of a run.
-const DELIVERIES_PER_HOST_MIN: usize = 200;
-
 /// Events in a publish request.
 const BATCHES: [usize; 2] = [1, 100];
 
@@ -34,7 +31,7 @@ type Case = (usize, Mode, bool);
 pub(crate) fn measure(arguments: &Arguments) -> Vec<Verdict> {
     let sink = Sink::start(arguments.endpoints);
     let urls: Vec<_> = (0..arguments.endpoints).map(|host| format!("{}/s", sink.url_of(host))).collect();
-    let deliveries = arguments.deliveries.max(urls.len() * DELIVERIES_PER_HOST_MIN);
+    let deliveries = arguments.deliveries.max(urls.len() * arguments.deliveries_per_endpoint);
     let modes = &arguments.delivery_log;
     let rows = || BATCHES.into_iter().flat_map(|batch| modes.iter().map(move |mode| (batch, *mode)));
     let both = |(batch, mode)| [(batch, mode, false), (batch, mode, true)];

@@ -26,7 +26,8 @@ const SENDING: &str = "send records";
 
 /// Bytes of waiting records that are sent without a turn: some 300 records with payloads of 1 KiB. That is a
 /// third of the 1,000 messages that may be in flight, so that the others go on meanwhile. With 256 KiB the
-/// rates are the same. With 128 KiB, records that share payloads are too few bytes to be committed at once.
+/// rates are the same. With 128 KiB the message of records that share payloads is so short that the embedded
+/// queue lets it wait.
 const SENT_AT_ONCE_BYTES: usize = 512 * 1024;
 
 /// Sends records.

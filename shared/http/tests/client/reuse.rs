@@ -198,3 +198,24 @@ async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
     assert_eq!(client.idle_connections(), 2);
     assert_eq!([&first, &second, &third].map(Endpoint::connections), [2, 1, 1]);
 }
+
+#[tokio::test]
+async fn a_full_pool_closes_several_that_were_idle_for_longest() {
+    let held = [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
+    let (old, young) = (Endpoint::start(vec![held.clone(); 42]).await, Endpoint::start(vec![held; 25]).await);
+    let client =
+        HyperWebhookClient::new(ClientSettings { idle_max: 64, ..on_loopback() }, SystemClock).unwrap();
+    for (endpoint, requests) in [(&old, 40), (&young, 25)] {
+        send_at_once(&client, endpoint, requests).await;
+    }
+    // The last of 65 closed two.
+    assert_eq!(client.idle_connections(), 63);
+    send_at_once(&client, &old, 40).await;
+    assert_eq!((old.connections(), young.connections()), (42, 25));
+}
+
+async fn send_at_once(client: &HyperWebhookClient<SystemClock>, endpoint: &Endpoint, requests: usize) {
+    let url = endpoint.url();
+    let answers = futures_util::future::join_all((0..requests).map(|_| send(client, &url))).await;
+    assert_eq!(answers, vec![answered(200, "ok"); requests]);
+}

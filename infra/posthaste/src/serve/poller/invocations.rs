@@ -40,7 +40,7 @@ impl Invocations {
         }
     }
 
-    /// The number under way.
+    /// The number that began and were not seen to end yet.
     pub(super) fn len(&self) -> usize {
         self.others.len() + usize::from(self.own.is_some())
     }
