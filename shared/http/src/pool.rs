@@ -67,8 +67,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a usable connection, unless its link has enough. Where there are too many in all, it closes those
-    /// that have been idle for longest, as Go's `http.Transport` does.
+    /// Keeps a usable connection, unless its link has enough. Where there are too many in all, it closes
+    /// those that have been idle for longest, as Go's `http.Transport` does.
     pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Box<Connection>, clock: &C) {
         let closed = {
             let mut state = self.state.lock();
