@@ -41,7 +41,7 @@ struct State {
 struct Idle {
     connection: Box<Connection>,
     since: Duration,
-    /// Its place in the order in which all became idle.
+    /// The place in the order in which all became idle.
     place: u64,
 }
 
