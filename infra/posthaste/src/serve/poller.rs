@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 use invocations::Invocations;
 
 /// Invocations of one loop that begin without a pause. Once they are under way, the loop lets other tasks run
-/// between one receive and the next. So an endpoint that answers at once has few requests open, and less memory
-/// is in use. A slow endpoint has as many open as ever.
+/// between one receive and the next. So an endpoint that answers at once has few requests open, and they take
+/// little memory. A slow endpoint has as many open as ever.
 const UNDER_WAY_AT_ONCE: usize = 2;
 
 /// The visibility timeout as a multiple of the function's, as AWS asks for with an event source mapping.
